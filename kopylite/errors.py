@@ -1,0 +1,301 @@
+"""Every exception of kopylite, as one tree. The type says whose fault it is.
+
+    KopyliteError
+    ├── UsageError                 the program is written or started wrongly: fix it, a retry cannot help
+    │   ├── KubeconfigError
+    │   └── RegistrationError
+    ├── ApiError                   the API server answered, and said no (one class per Status reason)
+    │   ├── BadRequest 400 · Unauthorized 401 · Forbidden 403 · NotFound 404 · MethodNotAllowed 405
+    │   ├── NotAcceptable 406 · AlreadyExists 409 · Conflict 409 · Expired 410 (Gone)
+    │   ├── RequestEntityTooLarge 413 · UnsupportedMediaType 415 · Invalid 422 · TooManyRequests 429
+    │   └── InternalError 500 · ServerTimeout 500 · ServiceUnavailable 503 · GatewayTimeout 504
+    ├── TransportError             no whole answer came
+    │   ├── ConnectionFailed       the request was not sent
+    │   ├── RequestTimeout         the deadline passed; a write may or may not have happened
+    │   └── StreamBroken           the connection ended in mid-answer; likewise
+    ├── KindNotFound               the server does not serve this kind (now)
+    ├── ObjectError                one object is not what the code expects; others are unaffected
+    │   ├── DecodeError
+    │   └── AlreadyOwned
+    ├── TerminalError              raised by a reconcile: no retry until the next event
+    ├── ReconcileTimeout           a reconcile ran longer than its controller allows
+    └── QueueShutDown              the work queue hands out nothing more
+
+The mapping from Status to class follows the API conventions: by `reason`, by code only where the reason
+is unknown.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+# client-go cuts the text of a body that is no Status at the same length.
+MAX_BODY_TEXT = 2048
+
+
+class KopyliteError(Exception):
+    """Root of every exception that kopylite raises."""
+
+
+class UsageError(KopyliteError):
+    """The program is written or started wrongly; the message names the thing, the rule and the way out."""
+
+
+class KubeconfigError(UsageError):
+    """The connection settings cannot be read or used."""
+
+
+class RegistrationError(UsageError):
+    """An App, controller, watch or kind is declared wrongly."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One entry of `details.causes`: what is wrong (`reason`, `message`) and where (`field`)."""
+
+    reason: str
+    message: str
+    field: str = ""
+
+
+class ApiError(KopyliteError):
+    """The API server refused a request.
+
+    Attributes:
+        code: the HTTP status.
+        reason: the machine-readable reason of the Status, e.g. "NotFound"; "" when the server gave none.
+        message: the server's text.
+        details: the Status's details (name, group, kind, uid, ...), without the causes.
+        causes: its causes, in the server's order.
+        retry_after: seconds that the server asks the client to wait, from body or header; None if it does not.
+        request: "VERB path" of the request, for logs; never holds a query or a credential.
+    """
+
+    default_code: ClassVar[int] = 500
+    default_reason: ClassVar[str] = ""
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        code: int | None = None,
+        reason: str | None = None,
+        details: Mapping[str, Any] | None = None,
+        causes: Sequence[Cause] = (),
+        retry_after: float | None = None,
+        request: str = "",
+    ) -> None:
+        self.code = self.default_code if code is None else code
+        self.reason = self.default_reason if reason is None else reason
+        self.message = message
+        self.details = dict(details or {})
+        self.causes = tuple(causes)
+        self.retry_after = retry_after
+        self.request = request
+        super().__init__(message)
+
+    def __str__(self) -> str:
+        where = f" ({self.request})" if self.request else ""
+        return f"{self.code} {self.reason or 'Unknown'}: {self.message}{where}"
+
+    def to_status(self) -> dict[str, Any]:
+        """The `v1 Status` object that a server sends for this error."""
+        details = dict(self.details)
+        if self.causes:
+            details["causes"] = [
+                {"reason": c.reason, "message": c.message} | ({"field": c.field} if c.field else {})
+                for c in self.causes
+            ]
+        if self.retry_after is not None:
+            details["retryAfterSeconds"] = int(self.retry_after)
+        status: dict[str, Any] = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": self.message,
+        }
+        if self.reason:
+            status["reason"] = self.reason
+        if details:
+            status["details"] = details
+        status["code"] = self.code
+        return status
+
+
+class BadRequest(ApiError):
+    default_code, default_reason = 400, "BadRequest"
+
+
+class Unauthorized(ApiError):
+    default_code, default_reason = 401, "Unauthorized"
+
+
+class Forbidden(ApiError):
+    default_code, default_reason = 403, "Forbidden"
+
+
+class NotFound(ApiError):
+    default_code, default_reason = 404, "NotFound"
+
+
+class MethodNotAllowed(ApiError):
+    default_code, default_reason = 405, "MethodNotAllowed"
+
+
+class NotAcceptable(ApiError):
+    default_code, default_reason = 406, "NotAcceptable"
+
+
+class AlreadyExists(ApiError):
+    default_code, default_reason = 409, "AlreadyExists"
+
+
+class Conflict(ApiError):
+    """Somebody else changed the object first, or owns the field (server-side apply)."""
+
+    default_code, default_reason = 409, "Conflict"
+
+
+class Expired(ApiError):
+    """The resourceVersion or continue token is too old: list again."""
+
+    default_code, default_reason = 410, "Expired"
+
+
+class RequestEntityTooLarge(ApiError):
+    default_code, default_reason = 413, "RequestEntityTooLarge"
+
+
+class UnsupportedMediaType(ApiError):
+    default_code, default_reason = 415, "UnsupportedMediaType"
+
+
+class Invalid(ApiError):
+    """The object breaks its schema or a validation rule; `causes` names each field."""
+
+    default_code, default_reason = 422, "Invalid"
+
+
+class TooManyRequests(ApiError):
+    default_code, default_reason = 429, "TooManyRequests"
+
+
+class InternalError(ApiError):
+    default_code, default_reason = 500, "InternalError"
+
+
+class ServerTimeout(ApiError):
+    default_code, default_reason = 500, "ServerTimeout"
+
+
+class ServiceUnavailable(ApiError):
+    default_code, default_reason = 503, "ServiceUnavailable"
+
+
+class GatewayTimeout(ApiError):
+    """Reason Timeout: the server gave up; a write may still have happened."""
+
+    default_code, default_reason = 504, "Timeout"
+
+
+_BY_REASON: dict[str, type[ApiError]] = {c.default_reason: c for c in ApiError.__subclasses__()} | {"Gone": Expired}
+_BY_CODE: dict[int, type[ApiError]] = {
+    c.default_code: c for c in reversed(ApiError.__subclasses__()) if c not in (AlreadyExists, ServerTimeout)
+}
+
+
+def api_error(code: int, body: bytes, *, retry_after: float | None = None, request: str = "") -> ApiError:
+    """The exception for an error answer: of a Status body by its reason, of any other body by the code.
+
+    A 409 without a Status is AlreadyExists for a POST, else Conflict, as in client-go. Never raises: a body
+    that is no JSON object (a proxy's HTML page, say) becomes the message, cut at 2048 bytes.
+    """
+    try:
+        status = json.loads(body)
+    except ValueError:
+        status = None
+    if isinstance(status, dict) and status.get("kind") == "Status":
+        return error_from_status(status, code=code, retry_after=retry_after, request=request)
+    text = body[:MAX_BODY_TEXT].decode("utf-8", "replace").strip() or f"HTTP {code} with an empty body"
+    cls = AlreadyExists if code == 409 and request.startswith("POST ") else _class_by_code(code)
+    return cls(text, code=code, retry_after=retry_after, request=request)
+
+
+def error_from_status(
+    status: Mapping[str, Any], *, code: int | None = None, retry_after: float | None = None, request: str = ""
+) -> ApiError:
+    """The exception for a `v1 Status` object, also one that came inside a watch stream."""
+    raw_code = status.get("code")
+    code = raw_code if isinstance(raw_code, int) and raw_code else (code or 500)
+    reason = str(status.get("reason") or "")
+    details = dict(status.get("details") or {})
+    causes = tuple(
+        Cause(str(c.get("reason", "")), str(c.get("message", "")), str(c.get("field", "")))
+        for c in details.pop("causes", None) or ()
+        if isinstance(c, dict)
+    )
+    seconds = details.pop("retryAfterSeconds", None)
+    if isinstance(seconds, (int, float)) and seconds > 0:
+        retry_after = float(seconds)
+    cls = _BY_REASON.get(reason) if reason else None
+    return (cls or _class_by_code(code))(
+        str(status.get("message") or reason or f"HTTP {code}"),
+        code=code,
+        reason=reason,
+        details=details,
+        causes=causes,
+        retry_after=retry_after,
+        request=request,
+    )
+
+
+def _class_by_code(code: int) -> type[ApiError]:
+    return _BY_CODE.get(code) or (InternalError if code >= 500 else ApiError)
+
+
+class TransportError(KopyliteError):
+    """No whole answer came from the server."""
+
+
+class ConnectionFailed(TransportError):
+    """No connection: refused, unreachable, or the TLS handshake failed. The request was not sent."""
+
+
+class RequestTimeout(TransportError):
+    """The deadline of a request passed; a write may or may not have happened."""
+
+
+class StreamBroken(TransportError):
+    """The connection ended in mid-answer; a write may or may not have happened."""
+
+
+class KindNotFound(KopyliteError):
+    """The server does not serve a kind: its CRD is missing, or not (or no longer) established."""
+
+
+class ObjectError(KopyliteError):
+    """One object is not what the code expects; other objects are unaffected."""
+
+
+class DecodeError(ObjectError):
+    """A stored object does not fit the Python type that it is read as; the message names object and field."""
+
+
+class AlreadyOwned(ObjectError):
+    """The object has another controller owner."""
+
+
+class TerminalError(KopyliteError):
+    """Raise it from a reconcile that cannot succeed until something changes: no retry before the next event."""
+
+
+class ReconcileTimeout(KopyliteError):
+    """A reconcile ran longer than its controller's timeout and was cancelled."""
+
+
+class QueueShutDown(KopyliteError):
+    """The queue is shut down and hands out nothing more."""

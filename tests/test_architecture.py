@@ -1,0 +1,222 @@
+"""The structure is under test: who imports whom, who may touch which dependency, what is pure, what is big."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "kopylite"
+
+# Left never imports right. Rooms of one set ignore each other.
+LAYERS: list[set[str]] = [
+    {"errors", "clock", "observers"},
+    {"workqueue", "objects"},
+    {"client", "serving"},
+    {"cache", "reconcile", "leaderelection", "webhooks"},
+    {"triggers"},
+    {"controller"},
+    {"metrics", "diagnostics"},
+    {"manager"},
+    {"app"},
+    {"cli"},
+    {"testing"},
+]
+# Rooms aside from the ladder: they import only what is named here.
+ASIDE = {"apiserver": {"errors", "objects", "clock", "serving"}}
+# Who may import a room from aside (lazily, for --dev and for tests).
+ASIDE_USERS = {"cli", "testing"}
+
+DOORS = {
+    "kubernetes_asyncio": {"client/config.py", "client/transport.py", "client/credentials.py", "objects/models.py",
+                           "apiserver/builtin/descriptions.py"},
+    "aiohttp": {"client/transport.py", "serving/", "apiserver/"},
+    "prometheus_client": {"metrics.py"},
+    "time": {"clock.py"},
+    "random": {"clock.py"},
+    "secrets": {"clock.py", "apiserver/", "testing/"},
+}  # fmt: skip
+
+PURE = {
+    "errors.py", "observers.py", "objects/", "client/verbs.py", "client/patches.py", "cache/watchstate.py",
+    "triggers/events.py", "triggers/predicates.py", "workqueue/state.py", "workqueue/delays.py",
+    "workqueue/ratelimiters.py", "reconcile/request.py", "reconcile/conditions.py", "reconcile/owners.py",
+    "controller/spec.py", "controller/outcome.py", "serving/probes.py",
+    "apiserver/schema/", "apiserver/patching/", "apiserver/builtin/", "apiserver/selectors.py",
+}  # fmt: skip
+IMPURE_EXCEPTIONS = {"objects/models.py", "apiserver/builtin/descriptions.py", "apiserver/builtin/data.py"}
+IMPURE_MODULES = {
+    "asyncio",
+    "anyio",
+    "aiohttp",
+    "socket",
+    "ssl",
+    "time",
+    "random",
+    "os",
+    "threading",
+    "subprocess",
+}
+
+MAX_MODULE_LINES = 400
+MAX_FUNCTION_LINES = 50
+FORBIDDEN_NAMES = {"utils", "helpers", "common", "base", "types", "misc"}
+
+
+def modules() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def relative(path: Path) -> str:
+    return path.relative_to(PACKAGE).as_posix()
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+@functools.cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+def in_type_checking(tree: ast.Module) -> set[int]:
+    """ids of the nodes that only a type checker sees."""
+    hidden: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            hidden.update(id(inner) for inner in ast.walk(node))
+    return hidden
+
+
+def imports_of(path: Path) -> Iterator[str]:
+    tree = tree_of(path)
+    hidden = in_type_checking(tree)
+    package = ["kopylite", *path.relative_to(PACKAGE).parts[:-1]]
+    for node in ast.walk(tree):
+        if id(node) in hidden:
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            prefix = ".".join(package[: len(package) - node.level + 1]) + "." if node.level else ""
+            module = f"{prefix}{node.module or ''}".strip(".")
+            yield module
+            if module == "kopylite":
+                yield from (f"kopylite.{alias.name}" for alias in node.names)
+
+
+def rank(room: str) -> int:
+    for index, layer in enumerate(LAYERS):
+        if room in layer:
+            return index
+    raise AssertionError(f"room {room!r} has no place in LAYERS")
+
+
+@pytest.mark.parametrize("path", modules(), ids=relative)
+def test_a_room_imports_only_rooms_below_it(path: Path) -> None:
+    room = room_of(path)
+    if room in ("__init__", "__main__"):
+        return
+    for name in imports_of(path):
+        if not name.startswith("kopylite."):
+            continue
+        other = name.split(".")[1]
+        if other == room or not other.islower():
+            continue
+        if room in ASIDE:
+            assert other in ASIDE[room], f"{relative(path)} imports {other}"
+        elif other in ASIDE:
+            assert room in ASIDE_USERS, f"{relative(path)} imports {other}"
+        else:
+            assert rank(other) < rank(room), f"{relative(path)} ({room}) imports {other}"
+
+
+@pytest.mark.parametrize("path", modules(), ids=relative)
+def test_each_dependency_has_one_door(path: Path) -> None:
+    name = relative(path)
+    for imported in imports_of(path):
+        doors = DOORS.get(imported.split(".")[0])
+        if doors is not None:
+            assert any(name == door or (door.endswith("/") and name.startswith(door)) for door in doors), (
+                f"{name} imports {imported}; its doors are {sorted(doors)}"
+            )
+
+
+def pure_modules() -> list[Path]:
+    return [
+        path
+        for path in modules()
+        if relative(path) not in IMPURE_EXCEPTIONS
+        and any(relative(path) == p or (p.endswith("/") and relative(path).startswith(p)) for p in PURE)
+    ]
+
+
+@pytest.mark.parametrize("path", pure_modules(), ids=relative)
+def test_a_pure_module_has_no_await_no_clock_and_no_io(path: Path) -> None:
+    for node in ast.walk(tree_of(path)):
+        assert not isinstance(node, (ast.Await, ast.AsyncFor, ast.AsyncWith)), f"line {getattr(node, 'lineno', 0)}"
+    impure = {name.split(".")[0] for name in imports_of(path)} & IMPURE_MODULES
+    assert not impure, f"{relative(path)} imports {sorted(impure)}"
+
+
+@pytest.mark.parametrize("path", modules(), ids=relative)
+def test_modules_and_functions_stay_small(path: Path) -> None:
+    assert path.stem not in FORBIDDEN_NAMES, f"{relative(path)}: name it after what it holds"
+    lines = len(path.read_text().splitlines())
+    assert lines <= MAX_MODULE_LINES, f"{relative(path)} has {lines} lines"
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            size = (node.end_lineno or 0) - node.lineno + 1
+            if ast.get_docstring(node):
+                size -= len((ast.get_docstring(node) or "").splitlines()) + 1
+            assert size <= MAX_FUNCTION_LINES, f"{relative(path)}:{node.lineno} {node.name} has {size} lines"
+
+
+def module_name(path: Path) -> str:
+    parts = ["kopylite", *path.relative_to(PACKAGE).with_suffix("").parts]
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def top_level_imports(path: Path) -> set[str]:
+    known = {module_name(p) for p in modules()}
+    tree = tree_of(path)
+    hidden = in_type_checking(tree)
+    found: set[str] = set()
+    for node in tree.body:
+        if id(node) in hidden:
+            continue
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+            found.update(f"{node.module}.{alias.name}" for alias in node.names)
+    return found & known
+
+
+def test_there_are_no_import_cycles() -> None:
+    graph = {module_name(path): top_level_imports(path) for path in modules() if path.name != "__init__.py"}
+    done: set[str] = set()
+
+    def visit(name: str, trail: tuple[str, ...]) -> None:
+        assert name not in trail, " -> ".join([*trail[trail.index(name) :], name])
+        if name in done:
+            return
+        for other in graph.get(name, ()):
+            visit(other, (*trail, name))
+        done.add(name)
+
+    for name in graph:
+        visit(name, ())
+
+
+@pytest.mark.parametrize("path", modules(), ids=relative)
+def test_tasks_are_born_only_in_task_groups(path: Path) -> None:
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.Call):
+            called = ast.unparse(node.func)
+            assert not called.endswith(("asyncio.create_task", "ensure_future")), f"{relative(path)}:{node.lineno}"
+            assert called != "loop.create_task", f"{relative(path)}:{node.lineno}"
