@@ -1,0 +1,45 @@
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: help setup check test test-all conformance fmt demo dev bench lock clean
+
+help: ## show this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+setup: $(STAMP) ## create .venv with the locked dependencies
+
+$(STAMP): requirements-dev.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "kopylite needs Python 3.11 or newer; $(PYTHON) is older: make PYTHON=python3.13 ..."; exit 1; }
+	@test -d $(VENV) || $(PYTHON) -m venv $(VENV)
+	@echo "installing the locked dependencies into $(VENV) ..."
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps -e .
+	@touch $(STAMP)
+
+check: setup ## format and lint (ruff), types (mypy strict), architecture
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/pytest -q tests/test_architecture.py tests/test_exports.py
+
+test: setup ## the tests that need nothing but Python (real-server tests skip without KUBEBUILDER_ASSETS)
+	$(BIN)/pytest -q
+
+test-all: setup ## everything; a missing real API server is a failure, not a skip
+	KOPYLITE_REQUIRE_REAL=1 $(BIN)/pytest -q
+
+fmt: setup ## format and apply the safe fixes
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+lock: setup ## resolve requirements-dev.lock anew from pyproject.toml
+	$(BIN)/python -m pip install -q uv
+	$(BIN)/uv pip compile --universal --python-version 3.11 --group dev --extra dev --extra fast \
+		--generate-hashes --no-emit-index-url -q pyproject.toml -o requirements-dev.lock
+
+clean: ## remove the virtual environment and caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,133 @@
+"""Cluster: what every control plane for tests offers, a real one (EnvTest) or the embedded one."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import anyio
+import yaml
+
+from kopylite.errors import AlreadyExists, NotFound, UsageError
+from kopylite.objects import Kind, Unstructured
+
+if TYPE_CHECKING:
+    from kopylite.client import Client
+
+CRD = Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition", plural="customresourcedefinitions", namespaced=False)
+
+CrdSource = str | Path | Mapping[str, Any] | type
+
+
+class Cluster(ABC):
+    """A control plane that lives as long as its `async with` block.
+
+    Attributes:
+        kubeconfig: the path of a kubeconfig with every right; valid while the cluster runs.
+    """
+
+    kubeconfig: Path
+
+    @abstractmethod
+    async def start(self) -> None:
+        """Start it and wait until it answers."""
+
+    @abstractmethod
+    async def stop(self) -> None:
+        """Stop it and remove its files. May be called again."""
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self.start()
+        except BaseException:
+            await self.stop()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    @asynccontextmanager
+    async def client(self, kubeconfig: str | Path | None = None) -> AsyncIterator[Client]:
+        """A client for this cluster, with every right or as the user of `kubeconfig`."""
+        from kopylite.client import connect
+
+        async with connect(kubeconfig=str(kubeconfig or self.kubeconfig)) as client:
+            yield client
+
+    async def install_crds(self, *sources: CrdSource, timeout: float = 10) -> list[str]:
+        """Create or update CRDs and wait until each is Established and served.
+
+        Args:
+            sources: YAML or JSON files, folders of them (not recursive), CRD objects, CustomResource classes.
+            timeout: seconds for all of them.
+
+        Returns:
+            The names of the CRDs.
+
+        Raises:
+            UsageError: a source holds no CRD.
+            TimeoutError: a CRD was not served in time.
+        """
+        crds = [crd for source in sources for crd in _crds_of(source)]
+        async with self.client() as client:
+            for crd in crds:
+                try:
+                    await client.create(crd)
+                except AlreadyExists:
+                    stored = await client.live.get(CRD, crd.name)
+                    crd["metadata"]["resourceVersion"] = stored.resource_version
+                    await client.update(crd)
+            with anyio.fail_after(timeout):
+                for crd in crds:
+                    await _wait_served(client, crd)
+        return [crd.name for crd in crds]
+
+
+async def _wait_served(client: Client, crd: Unstructured) -> None:
+    """Until the CRD is Established and a list of each served version works; a poll, limited by the caller."""
+    while True:
+        stored = await client.live.get(CRD, crd.name)
+        conditions = {c["type"]: c["status"] for c in stored.get("status", {}).get("conditions") or ()}
+        if conditions.get("Established") == "True" and await _lists(client, crd):
+            return
+        await anyio.sleep(0.05)
+
+
+async def _lists(client: Client, crd: Unstructured) -> bool:
+    spec = crd["spec"]
+    names, namespaced = spec["names"], spec["scope"] == "Namespaced"
+    for version in spec["versions"]:
+        if version["served"]:
+            kind = Kind(f"{spec['group']}/{version['name']}", names["kind"], names["plural"], namespaced)
+            try:
+                await client.live.list(kind)
+            except NotFound:
+                return False
+    return True
+
+
+def _crds_of(source: CrdSource) -> Iterable[Unstructured]:
+    if isinstance(source, Mapping):
+        return [Unstructured(source)]
+    if isinstance(source, type):
+        from kopylite.objects.crd import crd_of
+
+        return [Unstructured(crd_of(source))]
+    path = Path(source)
+    files = sorted(p for p in path.iterdir() if p.suffix in (".yaml", ".yml", ".json")) if path.is_dir() else [path]
+    found = [
+        Unstructured(document)
+        for file in files
+        for document in yaml.safe_load_all(file.read_text())
+        if isinstance(document, dict) and document.get("kind") == CRD.kind
+    ]
+    if not found:
+        raise UsageError(f"{path}: no CustomResourceDefinition in it; name a YAML or JSON file, or a folder, with some")
+    return found

@@ -1,0 +1,28 @@
+"""The pytest plugin: loaded by pytest when kopylite is installed; imports nothing heavy until a fixture is used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from kopylite.testing.envtest import EnvTest
+
+
+@pytest.fixture(scope="session")
+def envtest() -> Iterator[EnvTest]:
+    """A real kube-apiserver with etcd for the whole session; the test is skipped where the binaries are missing.
+
+    It runs in a thread of its own, so that tests of any event loop can share it: use its `kubeconfig`, `client()`
+    and `install_crds()`, and a namespace for each test.
+    """
+    from anyio.from_thread import start_blocking_portal
+
+    from kopylite.testing.envtest import EnvTest, find_assets
+
+    if find_assets() is None:
+        pytest.skip("no kube-apiserver and etcd: let KUBEBUILDER_ASSETS name their folder")
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(EnvTest()) as env:
+        yield env
