@@ -1,0 +1,51 @@
+"""Probes: the answers of /healthz and /readyz, in the format that Kubernetes' own components use.
+
+Pure: what is checked, and over which connection the answer goes, is the business of others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from kopylite.serving.routes import Answer, Query
+
+Check = Callable[[], str | None]
+"""One check: None while all is well, else what is wrong in one line."""
+
+
+def probe(endpoint: str, checks: Mapping[str, Check], query: Query) -> Answer:
+    """Answer a GET of `endpoint` ("healthz" or "readyz") or of `endpoint/name`.
+
+    All checks: 200 "ok", or 500 with one line a check; a problem's text is withheld there, for the address may
+    face a network. `?verbose` shows the lines of a success too; `?exclude=name`, repeatable, leaves checks out.
+    One check: 200 "ok", or 500 with the problem. An unknown name is a 404.
+    """
+    if query.tail:
+        check = checks.get(query.tail)
+        if check is None:
+            known = ", ".join(sorted(checks)) or "none"
+            return _answer(404, f"no check {query.tail!r} in {endpoint}; there are: {known}")
+        problem = _run(check)
+        return _answer(200, "ok") if problem is None else _answer(500, f"{query.tail} failed: {problem}")
+    excluded = set(query.parameters.get("exclude", ()))
+    problems = {name: _run(check) for name, check in sorted(checks.items()) if name not in excluded}
+    failed = any(problem is not None for problem in problems.values())
+    if not failed and "verbose" not in query.parameters:
+        return _answer(200, "ok")
+    lines = [f"[+]{n} ok" if p is None else f"[-]{n} failed: reason withheld" for n, p in problems.items()]
+    lines += [f"[+]{name} excluded: ok" for name in sorted(excluded & checks.keys())]
+    if unknown := sorted(excluded - checks.keys()):
+        lines.append(f"warn: some checks cannot be excluded: no matches for {', '.join(map(repr, unknown))}")
+    lines.append(f"{endpoint} check {'failed' if failed else 'passed'}")
+    return _answer(500 if failed else 200, "\n".join(lines) + "\n")
+
+
+def _run(check: Check) -> str | None:
+    try:
+        return check()
+    except Exception as error:  # a broken check is a failed one: the probe must answer
+        return f"the check itself failed: {type(error).__name__}"
+
+
+def _answer(status: int, text: str) -> Answer:
+    return Answer(status, text.encode())

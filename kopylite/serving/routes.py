@@ -1,0 +1,34 @@
+"""Query and Answer: what a handler gets and gives, without a word of the HTTP library behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A GET request.
+
+    Attributes:
+        tail: the path after the route's own, without the leading slash; "" for the route itself.
+        parameters: the query string; a name may occur more than once.
+        accept: the Accept header, "" if there is none.
+    """
+
+    tail: str = ""
+    parameters: dict[str, list[str]] = field(default_factory=dict)
+    accept: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is sent back."""
+
+    status: int
+    body: bytes
+    content_type: str = "text/plain; charset=utf-8"
+
+
+Handler = Callable[[Query], Answer]
+"""Answers at once: it runs on the event loop, so it must neither block nor wait."""

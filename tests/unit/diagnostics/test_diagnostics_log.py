@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import json
+import logging
+import sys
+
+import pytest
+
+from kopylite.diagnostics import JsonFormatter, TextFormatter, redact
+
+
+def record(message: str, *args: object, error: bool = False, **extra: object) -> logging.LogRecord:
+    made = logging.makeLogRecord(
+        {"name": "shop", "levelname": "INFO", "levelno": 20, "msg": message, "args": args, "created": 1.5, **extra}
+    )
+    if error:
+        try:
+            raise ValueError("password: hunter2secret")
+        except ValueError:
+            made.exc_info = sys.exc_info()
+    return made
+
+
+def context() -> dict[str, object]:
+    return {"controller": "myapp", "namespace": "default", "name": "a", "reasons": ("created", "owned changed")}
+
+
+def test_a_text_line_reads_from_time_to_fields() -> None:
+    line = TextFormatter(context).format(record("scaled to %d", 3))
+    assert line == (
+        "1970-01-01T00:00:01.500Z INFO    shop: scaled to 3  "
+        "controller=myapp namespace=default name=a reasons='created,owned changed'"
+    )
+
+
+def test_a_text_line_without_fields_ends_with_its_message() -> None:
+    assert TextFormatter().format(record("hello")).endswith("shop: hello")
+
+
+def test_a_json_line_is_one_object_with_fields_as_values() -> None:
+    line = JsonFormatter(context).format(record("scaled", replicas=3, fields={"outcome": "updated"}))
+    assert "\n" not in line
+    assert json.loads(line) == {
+        "ts": "1970-01-01T00:00:01.500Z",
+        "level": "info",
+        "logger": "shop",
+        "msg": "scaled",
+        "controller": "myapp",
+        "namespace": "default",
+        "name": "a",
+        "reasons": ["created", "owned changed"],
+        "outcome": "updated",
+        "replicas": 3,
+    }
+
+
+def test_a_field_cannot_overwrite_the_message_or_the_time() -> None:
+    entry = json.loads(JsonFormatter().format(record("real", fields={"msg": "forged", "ts": "never"})))
+    assert entry["msg"] == "real"
+    assert entry["ts"].startswith("1970")
+
+
+def test_an_exception_comes_with_its_traceback_and_without_its_password() -> None:
+    entry = json.loads(JsonFormatter().format(record("failed", error=True)))
+    assert "ValueError" in entry["exception"]
+    assert "hunter2" not in entry["exception"]
+    text = TextFormatter().format(record("failed", error=True))
+    assert "Traceback" in text
+    assert "hunter2" not in text
+
+
+def test_empty_fields_are_left_out() -> None:
+    assert "namespace" not in TextFormatter(lambda: {"namespace": "", "name": "node-1"}).format(record("x"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Authorization: Bearer SECRETVALUE123",
+        "{'Authorization': 'Bearer SECRETVALUE123', 'Accept': 'x'}",
+        '{"authorization":"Basic SECRETVALUE123"}',
+        "Set-Cookie: session=SECRETVALUE123",
+        "got bearer SECRETVALUE123 from exec",
+        "token eyJhbGciOi.eyJzdWIiOi.SECRETVALUE123",
+        "password=SECRETVALUE123",
+        "token: SECRETVALUE123",
+        "client-key-data: SECRETVALUE123==",
+        "https://admin:SECRETVALUE123@registry.local/v2",
+        "-----BEGIN RSA PRIVATE KEY-----\nSECRETVALUE123\n-----END RSA PRIVATE KEY-----",
+        "-----BEGIN PRIVATE KEY-----\nSECRETVALUE123 and cut",
+        """{"kind": "Secret", "data": {"k": "SECRETVALUE123"}}""",
+        "{'apiVersion': 'v1', 'kind': 'Secret', 'stringData': {'k': 'SECRETVALUE123'}}",
+        """{"data":{"k":"SECRETVALUE123"},"kind":"Secret"}""",
+        """{"kubectl.kubernetes.io/last-applied-configuration": "{\\"x\\":\\"SECRETVALUE123\\"}"}""",
+    ],
+)
+def test_credentials_are_cut_out(text: str) -> None:
+    cleaned = redact(text)
+    assert "SECRETVALUE123" not in cleaned
+    assert "[redacted]" in cleaned
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "created Deployment default/web",
+        "Secret default/web updated",
+        "403 Forbidden: secrets is forbidden: User alice cannot list resource secrets (GET /api/v1/secrets)",
+        "serving metrics on http://127.0.0.1:8080/metrics",
+        """{"kind": "ConfigMap", "data": {"k": "shown"}}""",
+        "basic checks passed",
+    ],
+)
+def test_ordinary_lines_stay_as_they_are(text: str) -> None:
+    assert redact(text) == text
