@@ -1,0 +1,117 @@
+"""Context: what a running reconcile can use, and what its log lines carry."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, MutableMapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+import anyio
+import anyio.to_thread
+
+from kopylite.clock import SYSTEM_CLOCK, Clock
+from kopylite.objects import ObjectKey
+
+if TYPE_CHECKING:
+    from kopylite.client import Client
+    from kopylite.reconcile.recorder import EventRecorder
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+RUNNING: ContextVar[Context | None] = ContextVar("kopylite_running", default=None)
+"""The Context of the reconcile that runs in the present task; also seen by tasks that it starts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """What all runs of one controller share.
+
+    Args:
+        controller: its name.
+        client: reads from the cache, writes to the server.
+        recorder: publishes Events about objects; None: Events are only logged.
+        logger: where `ctx.log` writes.
+        clock: source of reconcile ids.
+    """
+
+    controller: str
+    client: Client
+    recorder: EventRecorder | None = None
+    logger: logging.Logger = logging.getLogger("kopylite.reconcile")
+    clock: Clock = SYSTEM_CLOCK
+
+
+class ReconcileLogger(logging.LoggerAdapter[logging.Logger]):
+    """Adds the fields of its run to every line, as `record.fields` (`name` itself is taken by logging)."""
+
+    def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
+        extra = kwargs.get("extra") or {}
+        kwargs["extra"] = {**extra, "fields": {**(self.extra or {}), **extra.get("fields", {})}}
+        return msg, kwargs
+
+
+class Context:
+    """What one run of a reconcile has at hand. Lives as long as the run; keep nothing from it.
+
+    Making one is cheap: the logger and the id are made when they are asked for.
+
+    Attributes:
+        client: reads from the cache where the app watches the kind, else from the server; writes to the server.
+            `client.live` always asks the server.
+        request: namespace and name of the object to reconcile.
+        reasons: why this run happens, e.g. "Deployment changed", merged over all events since the last run. For
+            logs and diagnosis only: never decide by it, since after a restart the reason is always the same.
+    """
+
+    __slots__ = ("_environment", "_id", "_log", "client", "reasons", "request")
+
+    def __init__(self, environment: Environment, request: ObjectKey, reasons: tuple[str, ...] = ()) -> None:
+        self.client = environment.client
+        self.request = request
+        self.reasons = reasons
+        self._environment = environment
+        self._id = ""
+        self._log: ReconcileLogger | None = None
+
+    @property
+    def reconcile_id(self) -> str:
+        """A random UUID, the same for the whole run."""
+        if not self._id:
+            self._id = self._environment.clock.uuid()
+        return self._id
+
+    @property
+    def log(self) -> ReconcileLogger:
+        """A logger whose lines carry controller, namespace, name, reconcile_id and reasons."""
+        if self._log is None:
+            self._log = ReconcileLogger(self._environment.logger, self.fields())
+        return self._log
+
+    def fields(self) -> dict[str, object]:
+        """What the log lines of this run carry."""
+        return {
+            "controller": self._environment.controller,
+            "namespace": self.request.namespace,
+            "name": self.request.name,
+            "reconcile_id": self.reconcile_id,
+            "reasons": self.reasons,
+        }
+
+
+def running_fields() -> Mapping[str, object]:
+    """The fields of the reconcile that runs in the present task; empty outside of one. For log formatters."""
+    context = RUNNING.get()
+    return {} if context is None else context.fields()
+
+
+async def run_in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run a blocking function in a thread, so that the other reconciles go on.
+
+    The run that awaits it can be cancelled (timeout, end of the grace period) only after the function returned: so
+    a key whose thread is still at work never runs a second time. Give the function a limit of its own.
+    """
+    return await anyio.to_thread.run_sync(partial(function, *args, **kwargs))

@@ -1,0 +1,96 @@
+"""How long a key that failed has to wait. Pure: time and randomness are arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimit:
+    """The settings of a RateLimiter.
+
+    Args:
+        first: delay in seconds of the first retry. 5 ms, as in client-go.
+        longest: cap of the delay in seconds. 1000 s, as in client-go; reached at the 19th failure in a row.
+        jitter: part of each delay that is random, so that keys which failed together don't retry together.
+            A delay lies in [(1 - jitter) x d, d]: never above the cap, and always below the next one.
+        per_second: retries per second of all keys together; None: no such limit, controller-runtime's default.
+        burst: retries that may come at once before `per_second` holds them back.
+    """
+
+    first: float = 0.005
+    longest: float = 1000.0
+    jitter: float = 0.2
+    per_second: float | None = None
+    burst: int = 100
+
+    def __post_init__(self) -> None:
+        if not 0 < self.first <= self.longest:
+            raise ValueError(f"first must be above 0 and not above longest ({self.longest}), not {self.first}")
+        if not 0 <= self.jitter <= 0.5:
+            raise ValueError(f"jitter must be within 0 and 0.5, not {self.jitter}")
+        if self.per_second is not None and self.per_second <= 0:
+            raise ValueError(f"per_second must be above 0 or None, not {self.per_second}")
+        if self.burst < 1:
+            raise ValueError(f"burst must be at least 1, not {self.burst}")
+
+    def delay(self, failures: int, random: float) -> float:
+        """The delay before the next try after `failures` earlier ones; `random` is a number in [0, 1)."""
+        # 2.0 ** 1024 overflows; the cap is reached long before for every sensible `first`.
+        delay = min(self.first * 2.0 ** min(failures, 1000), self.longest)
+        return delay * (1.0 - self.jitter * random)
+
+
+class TokenBucket:
+    """Lets `burst` through at once and `per_second` in the long run. Each caller is told how long to wait."""
+
+    __slots__ = ("_burst", "_per_second", "_tokens", "_updated")
+
+    def __init__(self, per_second: float, burst: int) -> None:
+        self._per_second = per_second
+        self._burst = burst
+        # Below 0: tokens that are promised to callers who still wait.
+        self._tokens = float(burst)
+        self._updated = 0.0
+
+    def reserve(self, now: float) -> float:
+        """Take a token, and return the seconds until it may be used: 0.0 while there are any."""
+        self._tokens = min(self._burst, self._tokens + (now - self._updated) * self._per_second)
+        self._updated = now
+        self._tokens -= 1.0
+        return max(0.0, -self._tokens / self._per_second)
+
+
+class RateLimiter(Generic[K]):
+    """Exponential back-off per key, and one bucket for all keys if the limit has one: the longer delay wins."""
+
+    __slots__ = ("_bucket", "_failures", "limit")
+
+    def __init__(self, limit: RateLimit | None = None) -> None:
+        self.limit = limit or RateLimit()
+        self._bucket = TokenBucket(self.limit.per_second, self.limit.burst) if self.limit.per_second else None
+        # Holds a key from its first failure until forget(): bounded by the number of keys that fail.
+        self._failures: dict[K, int] = {}
+
+    def __len__(self) -> int:
+        """How many keys have failures that are not forgotten."""
+        return len(self._failures)
+
+    def when(self, key: K, now: float, random: float) -> float:
+        """Count one more failure of `key` and return the delay of its retry, in seconds."""
+        failures = self._failures.get(key, 0)
+        self._failures[key] = failures + 1
+        delay = self.limit.delay(failures, random)
+        return delay if self._bucket is None else max(delay, self._bucket.reserve(now))
+
+    def failures(self, key: K) -> int:
+        """Failures of `key` since it was last forgotten."""
+        return self._failures.get(key, 0)
+
+    def forget(self, key: K) -> None:
+        """Forget the failures of `key`: its next retry is a first one."""
+        self._failures.pop(key, None)
