@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,7 @@ from kopylite.apiserver.strategy import Strategy
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 STATUS_VERBS = ("get", "patch", "update")
+_VERSION = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,16 +176,8 @@ class Registry:
 
 def version_priority(version: str) -> tuple[int, int, int, str]:
     """Sort key of version names, the best first: v2, v1, v1beta2, v1beta1, v1alpha1, then others by name."""
-    head, _, rest = version.removeprefix("v").partition("beta")
-    stage = 1 if rest else 0
-    if not rest:
-        head, _, rest = version.removeprefix("v").partition("alpha")
-        stage = 2 if rest else 0
-    well_formed = version.startswith("v") and _is_count(head) and (stage == 0 or _is_count(rest))
-    if not well_formed or (stage == 0 and ("alpha" in version or "beta" in version)):
+    match = _VERSION.fullmatch(version)
+    if match is None:
         return 3, 0, 0, version
-    return stage, -int(head), -int(rest or 0), version
-
-
-def _is_count(text: str) -> bool:
-    return text.isdigit() and text.isascii() and text[0] != "0"
+    major, stage, minor = match.groups()
+    return {None: 0, "beta": 1, "alpha": 2}[stage], -int(major), -int(minor or 0), version

@@ -1,0 +1,84 @@
+"""Rules of names: DNS forms, label keys and values, as Kubernetes words them. Pure."""
+
+from __future__ import annotations
+
+import re
+
+_NAME = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_LABEL_VALUE = f"({_NAME})?"
+_DNS1123_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_DNS1123_SUBDOMAIN = rf"{_DNS1123_LABEL}(\.{_DNS1123_LABEL})*"
+
+_NAME_RE = re.compile(_NAME)
+_LABEL_VALUE_RE = re.compile(_LABEL_VALUE)
+_SUBDOMAIN_RE = re.compile(_DNS1123_SUBDOMAIN)
+_LABEL_RE = re.compile(_DNS1123_LABEL)
+
+_EXAMPLES = "(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '" + _NAME + "')"
+_CHARACTERS = (
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
+)
+_WITH_PREFIX = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+_SUBDOMAIN_TEXT = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start "
+    f"and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '{_DNS1123_SUBDOMAIN}')"
+)
+_LABEL_TEXT = (
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "
+    f"an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '{_DNS1123_LABEL}')"
+)
+_VALUE_TEXT = (
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and "
+    "end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
+    f"'{_LABEL_VALUE}')"
+)
+
+
+def subdomain_errors(name: str) -> list[str]:
+    """Why `name` is no DNS-1123 subdomain (at most 253 characters)."""
+    errors = ["must be no more than 253 characters"] if len(name) > 253 else []
+    if not _SUBDOMAIN_RE.fullmatch(name):
+        errors.append(_SUBDOMAIN_TEXT)
+    return errors
+
+
+def label_errors(name: str) -> list[str]:
+    """Why `name` is no DNS-1123 label (at most 63 characters)."""
+    errors = ["must be no more than 63 characters"] if len(name) > 63 else []
+    if not _LABEL_RE.fullmatch(name):
+        errors.append(_LABEL_TEXT)
+    return errors
+
+
+def label_key_errors(key: str) -> list[str]:
+    """Why `key` is no qualified name: optional DNS subdomain prefix, slash, name of at most 63 characters."""
+    prefix, slash, name = key.rpartition("/")
+    if "/" in prefix:
+        return [f"a valid label key {_CHARACTERS} {_EXAMPLES} {_WITH_PREFIX}"]
+    errors = []
+    if slash:
+        if not prefix:
+            errors.append("prefix part must be non-empty")
+        else:
+            errors.extend(f"prefix part {text}" for text in subdomain_errors(prefix))
+    if not name:
+        errors.append("name part must be non-empty")
+    elif len(name) > 63:
+        errors.append("name part must be no more than 63 characters")
+    if not _NAME_RE.fullmatch(name):
+        errors.append(f"name part {_CHARACTERS} {_EXAMPLES}")
+    return errors
+
+
+def label_value_errors(value: str) -> list[str]:
+    errors = ["must be no more than 63 characters"] if len(value) > 63 else []
+    if not _LABEL_VALUE_RE.fullmatch(value):
+        errors.append(_VALUE_TEXT)
+    return errors
+
+
+def path_segment_errors(name: str) -> list[str]:
+    """Why `name` cannot be a segment of a URL path."""
+    if name in (".", ".."):
+        return [f"may not be '{name}'"]
+    return [f"may not contain '{char}'" for char in ("/", "%") if char in name]
