@@ -1,0 +1,48 @@
+"""Ownership of fields: managedFields of every write, and server-side apply. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kopylite.apiserver.patching.apply.field_manager import FieldManager, keep_times
+from kopylite.apiserver.patching.apply.fieldsets import of_paths
+from kopylite.apiserver.schema.node import SchemaNode
+
+__all__ = ["FieldManager", "apply", "keep_times", "update_managed_fields"]
+
+
+def update_managed_fields(  # noqa: PLR0913
+    new: dict[str, Any],
+    live: dict[str, Any] | None,
+    *,
+    schema: SchemaNode,
+    manager: str,
+    api_version: str,
+    subresource: str,
+    now: str,
+    reset: tuple[str, ...] = (),
+) -> None:
+    """Set `new`'s managedFields after a create, update or non-apply patch; see FieldManager.update.
+
+    Args:
+        reset: dotted paths of what the endpoint does not take from clients.
+    """
+    fields = FieldManager(schema, api_version, "", subresource, of_paths(*reset))
+    fields.update(live, new, manager, now)
+
+
+def apply(  # noqa: PLR0913
+    live: dict[str, Any] | None,
+    config: dict[str, Any],
+    *,
+    schema: SchemaNode,
+    manager: str,
+    api_version: str,
+    subresource: str,
+    now: str,
+    force: bool,
+    reset: tuple[str, ...] = (),
+) -> dict[str, Any]:
+    """Server-side apply; see FieldManager.apply. The caller has compared the kind with the endpoint's."""
+    fields = FieldManager(schema, api_version, str(config.get("kind", "")), subresource, of_paths(*reset))
+    return fields.apply(live, config, manager, now, force=force)

@@ -1,0 +1,302 @@
+"""Who owns which field after a write: the bookkeeping of updates, and server-side apply. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import msgspec
+
+from kopylite.apiserver.patching.apply import managers as table
+from kopylite.apiserver.patching.apply.comparison import Differences, compare, field_set
+from kopylite.apiserver.patching.apply.conflicts import Conflicts, conflict_error
+from kopylite.apiserver.patching.apply.fieldsets import (
+    BadFields,
+    Fields,
+    difference,
+    has,
+    intersection,
+    paths,
+    union,
+    without_subtrees,
+)
+from kopylite.apiserver.patching.apply.managers import APPLY, UPDATE, ManagerId, Managers, Owned, manager_id
+from kopylite.apiserver.patching.apply.merging import merge, problems, remove_items, with_named_fields
+from kopylite.apiserver.patching.apply.topology import Topology, topology_of
+from kopylite.apiserver.schema.node import SchemaNode
+from kopylite.errors import ApiError, BadRequest
+
+Object = dict[str, Any]
+
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+# A private key of a built-in kind's root schema: the object in which only those fields are set that its Go
+# struct always has, and that a creator therefore does not add.
+EMPTY = "x-kopylite-empty"
+BEFORE_FIRST_APPLY = "before-first-apply"
+
+# Nobody owns these: the server sets them, or they name the object.
+_NEVER_OWNED: Fields = {
+    "f:apiVersion": {},
+    "f:kind": {},
+    "f:metadata": {
+        ".": {},
+        "f:name": {},
+        "f:namespace": {},
+        "f:creationTimestamp": {},
+        "f:selfLink": {},
+        "f:uid": {},
+        "f:clusterName": {},
+        "f:generation": {},
+        "f:managedFields": {},
+        "f:resourceVersion": {},
+    },
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FieldManager:
+    """Keeps managedFields for one endpoint of one resource version.
+
+    Attributes:
+        schema: of the whole object, metadata included.
+        api_version, kind: of the endpoint.
+        subresource: "" for the main endpoint.
+        reset_fields: a set: what this endpoint does not take from clients, and whose changes it ignores.
+    """
+
+    schema: SchemaNode
+    api_version: str
+    kind: str
+    subresource: str = ""
+    reset_fields: Fields = field(default_factory=dict)
+
+    @property
+    def _empty(self) -> Object:
+        """What a new object is compared with."""
+        return dict(self.schema.raw.get(EMPTY) or {})
+
+    @property
+    def _topology(self) -> Topology:
+        return topology_of(self.schema)
+
+    def update(self, live: Object | None, new: Object, manager: str, now: str) -> None:
+        """Set `new`'s managedFields after a create, update or non-apply patch.
+
+        Args:
+            live: the stored object; None on create.
+            new: the object as this endpoint received it (decoded and defaulted); changed in place.
+            manager: name of the field manager; "" counts as "unknown".
+            now: the time of the request, RFC 3339 in UTC with whole seconds.
+        """
+        metadata = new.setdefault("metadata", {})
+        sent = metadata.pop("managedFields", None)
+        kept = (live or {}).get("metadata", {}).get("managedFields") or []
+        current = self._chosen(sent, kept)
+        if live is not None and not current:
+            return
+        changes = self._changes(live if live is not None else self._empty, new)
+        if not changes.changed and not changes.removed and (sent is None or sent == kept):
+            if kept:
+                metadata["managedFields"] = kept
+            return
+        self._record(current, changes, manager_id(manager, UPDATE, self.api_version, self.subresource), now)
+        table.cap_update_managers(current)
+        if current:
+            metadata["managedFields"] = table.encode(current)
+
+    def _chosen(self, sent: Any, kept: list[Any]) -> Managers:
+        """The table that a write starts from: the client's list if it sent a good one, else the stored one."""
+        if self.subresource or not isinstance(sent, list):
+            return table.decode(kept, trusted=True)
+        if not sent or sent == [{}]:
+            return {}
+        if sent == kept:
+            return table.decode(kept, trusted=True)
+        try:
+            return table.decode(sent, trusted=False)
+        except BadFields:
+            return table.decode(kept, trusted=True)
+
+    def _changes(self, live: Object, new: Object) -> Differences:
+        changed, removed = compare(live, new, self._topology)
+        return Differences(without_subtrees(changed, self.reset_fields), without_subtrees(removed, self.reset_fields))
+
+    def _record(self, current: Managers, changes: Differences, writer: ManagerId, now: str) -> None:
+        """Take changed and removed fields from all managers, and give the changed ones to the writer."""
+        for identity, owned in list(current.items()):
+            rest = difference(difference(owned.fields, changes.changed), changes.removed)
+            _put(current, identity, replace(owned, fields=rest))
+        gained = difference(changes.changed, _NEVER_OWNED)
+        if gained:
+            before = current.get(writer)
+            fields = gained if before is None else union(gained, before.fields)
+            current[writer] = Owned(fields, self.api_version, now)
+
+    def apply(self, live: Object | None, config: Object, manager: str, now: str, *, force: bool) -> Object:
+        """Server-side apply: the object that results, not yet decoded and defaulted again.
+
+        Args:
+            live: the stored object; None if there is none.
+            config: what the manager wants, decoded from the request; left alone.
+            manager: name of the field manager; must not be empty.
+            now: the time of the request, RFC 3339 in UTC with whole seconds.
+            force: take fields over from other managers.
+
+        Returns:
+            a new object with its managedFields; equal to `live` if the request changes nothing.
+
+        Raises:
+            BadRequest: apiVersion or kind are not the endpoint's, or managedFields is set.
+            ApiError: code 500: the configuration does not fit the schema.
+            Conflict: other managers own fields that the configuration would change.
+        """
+        self._check(config)
+        base = live if live is not None else self._empty
+        kept = base.get("metadata", {}).get("managedFields") or []
+        base = _without_managed_fields(base)
+        current = table.decode(kept, trusted=True)
+        if not current and live is not None:
+            writer = manager_id(BEFORE_FIRST_APPLY, UPDATE, self.api_version, self.subresource)
+            self._record(current, self._changes(self._empty, base), writer, now)
+        identity = manager_id(manager, APPLY, self.api_version, self.subresource)
+        try:
+            result, owners = self._applied(base, config, current, identity, force)
+        except Conflicts as conflicts:
+            left = self._not_from_last_apply(conflicts, base) if manager == "kubectl" else conflicts
+            if left:
+                raise conflict_error(left) from None
+            result, owners = self._applied(base, config, current, identity, True)
+        if result is not base and identity in owners:
+            owners[identity] = replace(owners[identity], time=now)
+        if manager == "kubectl":
+            result = _with_last_applied(result, config)
+        metadata = dict(result.get("metadata") or {})
+        if owners:
+            metadata["managedFields"] = table.encode(owners)
+        return {**result, "metadata": metadata}
+
+    def _check(self, config: Object) -> None:
+        version, kind = str(config.get("apiVersion", "")), str(config.get("kind", ""))
+        if (version, kind) != (self.api_version, self.kind):
+            raise BadRequest(f"invalid object type: {version or '/'}, Kind={kind}")
+        metadata = config.get("metadata")
+        if isinstance(metadata, dict) and metadata.get("managedFields") is not None:
+            raise BadRequest("metadata.managedFields must be nil")
+        found = problems(config, self._topology)
+        if found:
+            metadata = metadata if isinstance(metadata, dict) else {}
+            name = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
+            text = found[0] if len(found) == 1 else "\n  ".join(["errors:", *found])
+            what = f"({name}; {self.api_version}, Kind={self.kind})"
+            raise ApiError(f"failed to create typed patch object {what}: {text}", code=500, reason="")
+
+    def _applied(
+        self, live: Object, config: Object, current: Managers, identity: ManagerId, force: bool
+    ) -> tuple[Object, Managers]:
+        owners = dict(current)
+        last = owners.get(identity)
+        wanted = field_set(config, self._topology)
+        wanted = without_subtrees(wanted, self.reset_fields)
+        owners[identity] = Owned(wanted, self.api_version, last.time if last else "")
+        merged = merge(live, config, self._topology)
+        if last is not None and last.fields:
+            merged = self._pruned(merged, owners, last.fields)
+        changes = self._changes(live, merged)
+        others = [m for m in owners if m != identity]
+        conflicts = {m: c for m in others if (c := intersection(owners[m].fields, changes.changed))}
+        if conflicts and not force:
+            raise Conflicts([(m, path) for m in sorted(conflicts, key=ManagerId.order) for path in paths(conflicts[m])])
+        for other in others:
+            rest = difference(difference(owners[other].fields, conflicts.get(other, {})), changes.removed)
+            _put(owners, other, replace(owners[other], fields=rest))
+        _put(owners, identity, replace(owners[identity], fields=difference(wanted, _NEVER_OWNED)))
+        return (live if merged == live else merged), owners
+
+    def _pruned(self, merged: Object, owners: Managers, last: Fields) -> Object:
+        """The merged object without what this manager applied last time, does not now, and nobody else owns."""
+        topology = self._topology
+        last = with_named_fields(last, topology)
+        pruned = remove_items(merged, last, topology) or {}
+        owned: Fields = {}
+        for manager in owners.values():
+            owned = union(owned, manager.fields)
+        everything = with_named_fields(field_set(merged, topology), topology)
+        left = with_named_fields(field_set(pruned, topology), topology)
+        gone = difference(everything, union(left, with_named_fields(owned, topology)))
+        pruned = remove_items(merged, gone, topology) or {}
+        left = with_named_fields(field_set(pruned, topology), topology)
+        return remove_items(merged, intersection(difference(everything, left), last), topology) or {}
+
+    def _not_from_last_apply(self, conflicts: Conflicts, live: Object) -> Conflicts | None:
+        """The conflicts that remain for `kubectl apply --server-side` after client-side applies.
+
+        Fields that still are as the last client-side apply left them are taken over without asking.
+        """
+        text = ((live.get("metadata") or {}).get("annotations") or {}).get(LAST_APPLIED)
+        try:
+            last = msgspec.json.decode(text or "")
+        except msgspec.DecodeError:
+            return conflicts
+        if not isinstance(last, dict) or last.get("apiVersion") != self.api_version or problems(last, self._topology):
+            return conflicts
+        changes = compare(last, live, self._topology)
+        allowed = difference(difference(field_set(last, self._topology), changes.changed), changes.removed)
+        left = [(m, path) for m, path in conflicts.found if not has(allowed, path)]
+        return Conflicts(left) if left else None
+
+
+def _put(current: Managers, identity: ManagerId, owned: Owned) -> None:
+    if owned.fields:
+        current[identity] = owned
+    else:
+        current.pop(identity, None)
+
+
+def _without_managed_fields(obj: Object) -> Object:
+    metadata = obj.get("metadata") or {}
+    if "managedFields" not in metadata:
+        return obj
+    return {**obj, "metadata": {k: v for k, v in metadata.items() if k != "managedFields"}}
+
+
+def _with_last_applied(result: Object, config: Object) -> Object:
+    """Keep the annotation of client-side apply true, where an object has it."""
+    metadata = result.get("metadata") or {}
+    annotations = metadata.get("annotations") or {}
+    if not annotations.get(LAST_APPLIED):
+        return result
+    wanted = dict(config)
+    if isinstance(config.get("metadata"), dict):
+        wanted["metadata"] = dict(config["metadata"])
+        if isinstance(config["metadata"].get("annotations"), dict):
+            kept = {k: v for k, v in config["metadata"]["annotations"].items() if k != LAST_APPLIED}
+            wanted["metadata"]["annotations"] = kept
+            if not kept:
+                del wanted["metadata"]["annotations"]
+    text = msgspec.json.encode(wanted, order="sorted").decode() + "\n"
+    return {**result, "metadata": {**metadata, "annotations": {**annotations, LAST_APPLIED: text}}}
+
+
+def keep_times(new: Object, old: Object) -> None:
+    """Make a write that changes nothing but times of managedFields a no-op: put the old list back, in place.
+
+    Args:
+        new: the object about to be stored.
+        old: the stored one.
+    """
+    ours, theirs = new.get("metadata") or {}, old.get("metadata") or {}
+    listed, before = ours.get("managedFields"), theirs.get("managedFields")
+    if listed == before or not isinstance(listed, list) or not isinstance(before, list):
+        return
+    if [_timeless(e) for e in listed] != [_timeless(e) for e in before]:
+        return
+    if {k: v for k, v in new.items() if k != "metadata"} != {k: v for k, v in old.items() if k != "metadata"}:
+        return
+    if {k: v for k, v in ours.items() if k != "managedFields"} == {
+        k: v for k, v in theirs.items() if k != "managedFields"
+    }:
+        ours["managedFields"] = before
+
+
+def _timeless(entry: Any) -> Any:
+    return {k: v for k, v in entry.items() if k != "time"} if isinstance(entry, dict) else entry
