@@ -2,7 +2,57 @@
 
 from __future__ import annotations
 
+from kopylite.objects.adapters import Adapter, KindLike, adapter_of, key_of, kind_of, meta_of, wire_of
+from kopylite.objects.apimodel import ApiModel, ObjectMeta, OwnerRef
+from kopylite.objects.builtin_kinds import builtin_kind, builtin_kinds
+from kopylite.objects.condition import Condition
 from kopylite.objects.kinds import GroupKind, Kind
 from kopylite.objects.meta import HasKey, ObjectKey, OwnerReference, compare_versions
+from kopylite.objects.modelcodec import to_wire
+from kopylite.objects.owners import (
+    controller_of,
+    has_controller_reference,
+    has_owner_reference,
+    owner_reference,
+    remove_owner_reference,
+    set_controller_reference,
+    set_owner_reference,
+)
+from kopylite.objects.resource import CustomResource, Declaration, PrinterColumn, Scale
+from kopylite.objects.unstructured import Unstructured, read_owner_references
 
-__all__ = ["GroupKind", "HasKey", "Kind", "ObjectKey", "OwnerReference", "compare_versions"]
+__all__ = [
+    "Adapter",
+    "ApiModel",
+    "Condition",
+    "CustomResource",
+    "Declaration",
+    "GroupKind",
+    "HasKey",
+    "Kind",
+    "KindLike",
+    "ObjectKey",
+    "ObjectMeta",
+    "OwnerRef",
+    "OwnerReference",
+    "PrinterColumn",
+    "Scale",
+    "Unstructured",
+    "adapter_of",
+    "builtin_kind",
+    "builtin_kinds",
+    "compare_versions",
+    "controller_of",
+    "has_controller_reference",
+    "has_owner_reference",
+    "key_of",
+    "kind_of",
+    "meta_of",
+    "owner_reference",
+    "read_owner_references",
+    "remove_owner_reference",
+    "set_controller_reference",
+    "set_owner_reference",
+    "to_wire",
+    "wire_of",
+]

@@ -1,0 +1,159 @@
+"""Adapters: one way to read, write and name objects, whatever Python type they are held in.
+
+A kind is named by a `Kind` (objects are `Unstructured`), by a `CustomResource` class, by a model class of
+kubernetes_asyncio such as `V1Deployment`, or by a model class of another library that carries its apiVersion
+and kind (see `foreign`).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Generic, Protocol, TypeVar, overload
+from weakref import WeakKeyDictionary
+
+import msgspec
+
+from kopylite.errors import DecodeError, RegistrationError
+from kopylite.objects.builtin_kinds import complete
+from kopylite.objects.kinds import Kind
+from kopylite.objects.meta import ObjectKey
+from kopylite.objects.modelcodec import ModelCodec, codec_of, to_wire
+from kopylite.objects.models import ClientModelAdapter, is_client_model
+from kopylite.objects.resource import CustomResource
+from kopylite.objects.unstructured import Unstructured
+
+T = TypeVar("T")
+T_co = TypeVar("T_co")
+ResourceT = TypeVar("ResourceT", bound=CustomResource[Any, Any])
+
+KindLike = Kind | type[T]
+
+
+class Adapter(Protocol[T]):
+    """Reads and writes the objects of one kind as instances of T."""
+
+    @property
+    def kind(self) -> Kind: ...
+
+    def decode(self, raw: bytes) -> T:
+        """The object in a JSON text; a new one at each call.
+
+        Raises:
+            DecodeError: naming the object and the fields that do not fit T.
+        """
+        ...
+
+    def encode(self, obj: T) -> dict[str, Any]:
+        """The wire form, apiVersion and kind included. The dict may share parts with an Unstructured `obj`."""
+        ...
+
+
+class UnstructuredAdapter:
+    """Objects as the dicts that they are on the wire."""
+
+    __slots__ = ("kind",)
+
+    def __init__(self, kind: Kind) -> None:
+        self.kind = kind
+
+    def decode(self, raw: bytes) -> Unstructured:
+        try:
+            return Unstructured(msgspec.json.decode(raw, type=dict))
+        except (msgspec.MsgspecError, ValueError) as error:
+            raise DecodeError(f"{self.kind}: not a JSON object: {error}") from error
+
+    def encode(self, obj: Unstructured) -> dict[str, Any]:
+        return {**obj, "apiVersion": self.kind.api_version, "kind": self.kind.kind}
+
+
+class CustomResourceAdapter(Generic[ResourceT]):
+    """Objects as instances of a CustomResource class."""
+
+    __slots__ = ("_codec", "kind")
+
+    def __init__(self, cls: type[ResourceT]) -> None:
+        if cls.declaration is None:
+            raise RegistrationError(
+                f"{cls.__name__} is no kind yet: add group= and version=, e.g. class {cls.__name__}(..., "
+                'group="example.com", version="v1")'
+            )
+        self.kind = cls.declaration.as_kind
+        self._codec: ModelCodec[ResourceT] = codec_of(cls)
+
+    def decode(self, raw: bytes) -> ResourceT:
+        return self._codec.decode(raw)
+
+    def encode(self, obj: ResourceT) -> dict[str, Any]:
+        wire = {"apiVersion": self.kind.api_version, "kind": self.kind.kind}
+        return wire | {name: part for name, part in self._codec.encode(obj).items() if name not in wire}
+
+
+# One adapter per class and per Kind, for the life of the class.
+_by_class: WeakKeyDictionary[type, Adapter[Any]] = WeakKeyDictionary()
+_by_kind: dict[Kind, UnstructuredAdapter] = {}
+
+
+@overload
+def adapter_of(kind: Kind) -> Adapter[Unstructured]: ...
+@overload
+def adapter_of(kind: type[T]) -> Adapter[T]: ...
+def adapter_of(kind: Kind | type[Any]) -> Adapter[Any]:
+    """The adapter for a kind.
+
+    Raises:
+        RegistrationError: the class is no kind.
+    """
+    if isinstance(kind, Kind):
+        adapter = _by_kind.get(kind)
+        return adapter or _by_kind.setdefault(kind, UnstructuredAdapter(complete(kind)))
+    if not isinstance(kind, type):
+        raise RegistrationError(f"{kind!r} is no kind: use a Kind, a CustomResource class or a V1... model class")
+    found = _by_class.get(kind)
+    return found or _by_class.setdefault(kind, _new_adapter(kind))
+
+
+def _new_adapter(cls: type[Any]) -> Adapter[Any]:
+    if issubclass(cls, CustomResource):
+        return CustomResourceAdapter(cls)
+    if is_client_model(cls):
+        return ClientModelAdapter(cls)
+    raise RegistrationError(f"{cls.__module__}.{cls.__qualname__} is no kind: it says no apiVersion and kind")
+
+
+def kind_of(thing: Any) -> Kind:
+    """The Kind of a kind-like or of an object; plural and scope are filled in where they are known offline.
+
+    Raises:
+        RegistrationError: it is neither, or an Unstructured without apiVersion and kind.
+    """
+    if isinstance(thing, Kind):
+        return complete(thing)
+    if isinstance(thing, dict):
+        api_version, kind = thing.get("apiVersion"), thing.get("kind")
+        if not api_version or not kind:
+            raise RegistrationError("an Unstructured object needs apiVersion and kind to be sent")
+        return complete(Kind(api_version, kind))
+    return adapter_of(thing if isinstance(thing, type) else type(thing)).kind
+
+
+def key_of(obj: Any) -> ObjectKey:
+    """Namespace ("" if it has none) and name of an object in any form."""
+    metadata = obj.get("metadata") if isinstance(obj, dict) else obj.metadata
+    if isinstance(metadata, dict):
+        return ObjectKey(metadata.get("namespace") or "", metadata.get("name") or "")
+    return ObjectKey(getattr(metadata, "namespace", None) or "", getattr(metadata, "name", None) or "")
+
+
+def meta_of(obj: Any) -> dict[str, Any]:
+    """The metadata of an object in wire form. For an Unstructured it is the object's own dict (or a detached
+    empty one), for every other form a copy."""
+    if isinstance(obj, dict):
+        return obj.get("metadata") or {}
+    if isinstance(obj, CustomResource):
+        return to_wire(obj.metadata)
+    metadata: dict[str, Any] = adapter_of(type(obj)).encode(obj).get("metadata") or {}
+    return metadata
+
+
+def wire_of(obj: Any) -> dict[str, Any]:
+    """The wire form of an object in any form. It may share parts with an Unstructured."""
+    return dict(obj) if isinstance(obj, dict) else adapter_of(type(obj)).encode(obj)

@@ -1,0 +1,48 @@
+"""ApiModel: pydantic models whose fields are camelCase on the wire; ObjectMeta, the one that every object has."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pydantic import BaseModel, ConfigDict
+
+from kopylite.objects.wireschema import camel
+
+
+class ApiModel(BaseModel):
+    """A pydantic model with camelCase wire names, snake_case in Python, unknown fields kept.
+
+    Plain `BaseModel`s inside a CustomResource are read and written in the same way; deriving from ApiModel
+    brings the camelCase names to the class's own constructor and `model_validate` too.
+    """
+
+    model_config = ConfigDict(alias_generator=camel, populate_by_name=True, extra="allow")
+
+
+class OwnerRef(ApiModel):
+    """One entry of `metadata.ownerReferences`."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
+    block_owner_deletion: bool | None = None
+
+
+class ObjectMeta(ApiModel):
+    """`metadata` of an object. An absent string is "", an absent number 0, an absent map or list empty."""
+
+    name: str = ""
+    generate_name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    creation_timestamp: datetime | None = None
+    deletion_timestamp: datetime | None = None
+    deletion_grace_period_seconds: int | None = None
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    owner_references: list[OwnerRef] = []
+    finalizers: list[str] = []

@@ -1,0 +1,170 @@
+"""ModelCodec: between the bytes of an API object and an instance of a pydantic model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Generic, TypeVar
+from weakref import WeakKeyDictionary
+
+import msgspec
+from pydantic import BaseModel, RootModel, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import CoreSchema, SchemaSerializer, SchemaValidator
+
+from kopylite.errors import DecodeError
+from kopylite.objects.wireschema import wire_schema
+
+ModelT = TypeVar("ModelT", bound=BaseModel)
+
+# What pydantic's `exclude` takes: a field to leave out, or what to leave out inside it.
+_Exclusion = dict[Any, Any]
+
+# An object that is wrong in many places is named with the first few of them.
+_MAX_FAULTS = 5
+
+_EMPTY_FOR = {
+    "dict_type": dict,
+    "model_type": dict,
+    "model_attributes_type": dict,
+    "dataclass_type": dict,
+} | dict.fromkeys(("list_type", "set_type", "frozen_set_type", "tuple_type"), list)
+
+_codecs: WeakKeyDictionary[type[BaseModel], ModelCodec[Any]] = WeakKeyDictionary()
+
+
+class ModelCodec(Generic[ModelT]):
+    """Reads and writes instances of one model class in wire form (see `wireschema`).
+
+    Reading what was written, or writing what was read, changes nothing that Kubernetes would notice: defaults
+    that nobody set are not written, fields changed in place are, unknown fields are kept.
+    """
+
+    __slots__ = ("schema", "serializer", "validator")
+
+    def __init__(self, schema: CoreSchema) -> None:
+        self.schema: CoreSchema = wire_schema(schema)
+        # The classes' own compiled parts must not be reused: they know only the Python names.
+        self.validator = SchemaValidator(self.schema, None, _use_prebuilt=False)
+        self.serializer = SchemaSerializer(self.schema, None, _use_prebuilt=False)
+
+    def decode(self, raw: bytes) -> ModelT:
+        """The instance for a JSON text.
+
+        A null where the model wants a list or map counts as an empty one, any other unwanted null as absent:
+        other clients write them, and the server keeps them.
+
+        Raises:
+            DecodeError: naming the object and each field that does not fit.
+        """
+        try:
+            return self.validator.validate_json(raw)  # type: ignore[no-any-return]
+        except ValidationError as error:
+            return self._decode_without_nulls(raw, error)
+
+    def _decode_without_nulls(self, raw: bytes, error: ValidationError) -> ModelT:
+        try:
+            document = msgspec.json.decode(raw)
+        except ValueError as broken:
+            raise DecodeError(f"not a JSON text: {broken}") from broken
+        replaced = [
+            _replace_null(document, fault["loc"], fault["type"]) for fault in _faults(error) if fault["input"] is None
+        ]
+        try:
+            if any(replaced):
+                return self.validator.validate_json(msgspec.json.encode(document))  # type: ignore[no-any-return]
+        except ValidationError as second:
+            error = second
+        raise DecodeError(_describe(document, error)) from error
+
+    def encode(self, model: ModelT) -> dict[str, Any]:
+        """The wire form, as a dict of JSON values that is the caller's own."""
+        result: dict[str, Any] = self.serializer.to_python(
+            model, mode="json", by_alias=True, exclude_unset=True, exclude=_review(model) or None
+        )
+        return result
+
+
+def codec_of(cls: type[ModelT]) -> ModelCodec[ModelT]:
+    """The codec of a model class; compiled once."""
+    codec = _codecs.get(cls)
+    if codec is None:
+        cls.model_rebuild()
+        codec = _codecs[cls] = ModelCodec(cls.__pydantic_core_schema__)
+    return codec
+
+
+def to_wire(value: BaseModel | Mapping[str, Any]) -> dict[str, Any]:
+    """The wire form of a part of an object: a model (a spec, a status) or a map that is in wire form already."""
+    return codec_of(type(value)).encode(value) if isinstance(value, BaseModel) else dict(value)
+
+
+def _review(value: Any) -> _Exclusion:
+    """Prepare a value for `exclude_unset`, and say what else to leave out.
+
+    Fields whose default was changed in place (`status.conditions.append(...)`) are noted as set. Nulls that mean
+    the same as absence are left out; a null that differs from the default, or that is required, is kept.
+    """
+    exclusion: _Exclusion = {}
+    if isinstance(value, BaseModel):
+        for name, field in type(value).model_fields.items():
+            inner = getattr(value, name, None)
+            if inner is None:
+                if name in value.model_fields_set and field.default is None:
+                    exclusion[name] = True
+            elif isinstance(inner, (BaseModel, list, dict, set)):
+                nested = _review(inner)
+                if name not in value.model_fields_set and inner != _default_of(field):
+                    value.model_fields_set.add(name)
+                if nested:
+                    exclusion[name] = nested
+        return {} if isinstance(value, RootModel) else exclusion
+    items: Any = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in items:
+        if isinstance(inner, (BaseModel, list, dict)) and (nested := _review(inner)):
+            exclusion[key] = nested
+    return exclusion
+
+
+def _default_of(field: FieldInfo) -> Any:
+    return field.get_default(call_default_factory=True, validated_data={})
+
+
+def _faults(error: ValidationError) -> list[Any]:
+    return error.errors(include_url=False, include_context=False)
+
+
+def _replace_null(document: Any, path: tuple[int | str, ...], fault: str) -> bool:
+    """Replace the unwanted null at a path; False when the path is not one of the document (a union's label)."""
+    *parents, last = path or ("",)
+    try:
+        for step in parents:
+            document = document[step]
+        if document[last] is not None:
+            return False
+    except (KeyError, IndexError, TypeError):
+        return False
+    if fault in _EMPTY_FOR:
+        document[last] = _EMPTY_FOR[fault]()
+    elif isinstance(document, dict):
+        del document[last]
+    else:
+        return False
+    return True
+
+
+def _describe(document: Any, error: ValidationError) -> str:
+    metadata = document.get("metadata") if isinstance(document, dict) else None
+    name = ""
+    if isinstance(metadata, dict):
+        name = "/".join(str(metadata[part]) for part in ("namespace", "name") if metadata.get(part))
+    kind = document.get("kind") if isinstance(document, dict) else None
+    faults = _faults(error)
+    texts = [f"{_field_path(fault['loc'])}: {fault['msg']}" for fault in faults[:_MAX_FAULTS]]
+    if len(faults) > _MAX_FAULTS:
+        texts.append(f"and {len(faults) - _MAX_FAULTS} more")
+    return f"{kind or error.title} {name or '(no name)'} does not fit its model: " + "; ".join(texts)
+
+
+def _field_path(path: tuple[int | str, ...]) -> str:
+    text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+    return text.removeprefix(".") or "object"

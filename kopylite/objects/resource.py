@@ -1,0 +1,245 @@
+"""CustomResource: an API object as a pydantic model, and the class keywords that declare its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from types import NoneType
+from typing import Any, ClassVar, Generic, Literal, TypedDict, TypeVar, Unpack, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic_core import PydanticUndefined
+
+from kopylite.errors import RegistrationError
+from kopylite.objects.apimodel import ApiModel, ObjectMeta
+from kopylite.objects.kinds import Kind
+from kopylite.objects.modelcodec import codec_of
+
+SpecT = TypeVar("SpecT")
+StatusT = TypeVar("StatusT")
+
+
+@dataclass(frozen=True, slots=True)
+class PrinterColumn:
+    """A column of `kubectl get`. `path` is a JSONPath like ".spec.replicas"; priority > 0 needs `-o wide`."""
+
+    name: str
+    path: str
+    type: Literal["string", "integer", "number", "boolean", "date"] = "string"
+    format: str = ""
+    description: str = ""
+    priority: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """The scale sub-resource: JSONPaths of the fields that `kubectl scale` and autoscalers use."""
+
+    spec_replicas: str = ".spec.replicas"
+    status_replicas: str = ".status.replicas"
+    label_selector: str = ""
+
+
+class ResourceOptions(TypedDict, total=False):
+    """The class keywords of a CustomResource; `Declaration` explains them."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    singular: str
+    list_kind: str
+    scope: Literal["Namespaced", "Cluster"]
+    short_names: Sequence[str]
+    categories: Sequence[str]
+    served: bool
+    storage: bool
+    deprecated: bool | str
+    columns: Sequence[PrinterColumn]
+    selectable_fields: Sequence[str]
+    scale: Scale | None
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """What the class keywords of a CustomResource say.
+
+    Args:
+        group: the API group, e.g. "example.com".
+        version: e.g. "v1" or "v1beta1".
+        kind: the class name unless given.
+        plural: the name in URLs; the English plural of the lower-case kind unless given.
+        singular: the lower-case kind unless given.
+        list_kind: the kind with "List" appended unless given.
+        scope: "Namespaced" (the default) or "Cluster".
+        short_names: e.g. ["ma"] for `kubectl get ma`.
+        categories: e.g. ["all"] for `kubectl get all`.
+        served: whether the server offers this version.
+        storage: whether objects are stored in this version; of several versions exactly one is.
+        deprecated: True, or the warning that users of this version get.
+        columns: what `kubectl get` prints beside the name.
+        selectable_fields: JSONPaths usable in field selectors, e.g. ".spec.config".
+        scale: the scale sub-resource, if any.
+    """
+
+    group: str
+    version: str
+    kind: str
+    plural: str = ""
+    singular: str = ""
+    list_kind: str = ""
+    scope: Literal["Namespaced", "Cluster"] = "Namespaced"
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    served: bool = True
+    storage: bool = True
+    deprecated: bool | str = False
+    columns: tuple[PrinterColumn, ...] = ()
+    selectable_fields: tuple[str, ...] = ()
+    scale: Scale | None = None
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}"
+
+    @property
+    def as_kind(self) -> Kind:
+        return Kind(self.api_version, self.kind, self.plural, self.scope == "Namespaced")
+
+
+class CustomResource(ApiModel, Generic[SpecT, StatusT]):
+    """Base of your own kinds: `class MyApp(CustomResource[MyAppSpec, MyAppStatus], group=..., version=...)`.
+
+    Spec and Status may be plain pydantic models in snake_case; on the wire their fields are camelCase. `None` as
+    Status: the kind has no status. A Status whose fields all have defaults is never None in Python: a new
+    object has none on the wire, and reads as `MyAppStatus()`; for any other Status say `MyAppStatus | None`.
+
+    The fields that the model does not know are kept for updates.
+    """
+
+    model_config = ConfigDict(protected_namespaces=())
+
+    declaration: ClassVar[Declaration | None] = None
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = Field(default_factory=ObjectMeta)
+    spec: SpecT
+    status: StatusT = Field(default=None, validate_default=False)  # type: ignore[assignment]
+
+    def __init_subclass__(cls, **options: Unpack[ResourceOptions]) -> None:
+        super().__init_subclass__()
+        if options:
+            cls.declaration = _declare(cls, options)
+
+    @classmethod
+    def __pydantic_on_complete__(cls) -> None:
+        """pydantic calls this when the class can be used: its compiled form becomes the wire form."""
+        if cls.declaration is None:
+            return
+        _set_defaults(cls, cls.declaration)
+        codec = codec_of(cls)
+        cls.__pydantic_core_schema__ = codec.schema
+        cls.__pydantic_validator__ = codec.validator
+        cls.__pydantic_serializer__ = codec.serializer
+
+    @property
+    def name(self) -> str:
+        return self.metadata.name
+
+    @property
+    def namespace(self) -> str:
+        """ "" for cluster-scoped objects."""
+        return self.metadata.namespace
+
+    @property
+    def uid(self) -> str:
+        return self.metadata.uid
+
+    @property
+    def resource_version(self) -> str:
+        return self.metadata.resource_version
+
+    @property
+    def generation(self) -> int:
+        return self.metadata.generation
+
+
+def _declare(cls: type[CustomResource[Any, Any]], options: ResourceOptions) -> Declaration:
+    inherited = cls.declaration
+    values: dict[str, Any] = (
+        {} if inherited is None else {f.name: getattr(inherited, f.name) for f in fields(inherited)}
+    )
+    unknown = sorted(set(options) - set(ResourceOptions.__annotations__))
+    if unknown:
+        raise RegistrationError(
+            f"{cls.__name__}: unknown class keyword {unknown[0]!r}; known: {', '.join(ResourceOptions.__annotations__)}"
+        )
+    values |= {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}
+    if not values.get("group") or not values.get("version"):
+        raise RegistrationError(
+            f'{cls.__name__} needs both group= and version=, e.g. group="example.com", version="v1"'
+        )
+    kind = values.setdefault("kind", cls.__name__)
+    values["plural"] = values.get("plural") or plural_of(kind)
+    values["singular"] = values.get("singular") or kind.lower()
+    values["list_kind"] = values.get("list_kind") or f"{kind}List"
+    return Declaration(**values)
+
+
+def plural_of(kind: str) -> str:
+    """The resource name that Kubernetes tooling derives from a kind: the English plural, in lower case."""
+    word = kind.lower()
+    if word.endswith(("s", "x", "z", "ch", "sh")):
+        return f"{word}es"
+    if word.endswith("y") and word[-2:-1] not in "aeiou":
+        return f"{word[:-1]}ies"
+    return f"{word}s"
+
+
+def _set_defaults(cls: type[CustomResource[Any, Any]], declaration: Declaration) -> None:
+    """Give the class its apiVersion and kind, and an empty spec and status where these are complete when empty."""
+    model_fields = cls.model_fields
+    defaults: dict[str, dict[str, Any]] = {
+        "api_version": {"default": declaration.api_version},
+        "kind": {"default": declaration.kind},
+    }
+    for name in ("spec", "status"):
+        empty = _empty_value(model_fields[name].annotation)
+        if empty is not None:
+            defaults[name] = empty
+        elif name == "status":
+            raise RegistrationError(
+                f"{cls.__name__}: a new object has no status, so give every status field a default, "
+                "or declare the status as `... | None`"
+            )
+    schema_fields = _fields_schema(cls.__pydantic_core_schema__, cls)["fields"]
+    for name, default in defaults.items():
+        model_fields[name].default = default.get("default", PydanticUndefined)
+        model_fields[name].default_factory = default.get("default_factory")
+        schema = schema_fields[name]["schema"]
+        inner = schema["schema"] if schema["type"] == "default" else schema
+        schema_fields[name]["schema"] = {"type": "default", "schema": inner, **default}
+
+
+def _empty_value(annotation: Any) -> dict[str, Any] | None:
+    """How to make a value of this type from nothing; None: that is impossible."""
+    origin = get_origin(annotation) or annotation
+    if origin in (Any, None, NoneType) or NoneType in get_args(annotation):
+        return {"default": None}
+    if isinstance(origin, type) and issubclass(origin, BaseModel):
+        complete = not any(field.is_required() for field in origin.model_fields.values())
+        return {"default_factory": annotation} if complete else None
+    return {"default_factory": dict} if origin is dict else None
+
+
+def _fields_schema(schema: Any, cls: type) -> Any:
+    """The part of a finished core schema that lists the fields of the model class."""
+    if schema["type"] == "definitions":
+        candidates = [schema["schema"], *schema["definitions"]]
+        schema = next(
+            part for part in candidates if part.get("cls") is cls or part["type"] not in ("definition-ref", "model")
+        )
+    while schema["type"] != "model-fields":
+        schema = schema["schema"]
+    return schema

@@ -1,0 +1,95 @@
+"""Unstructured: an API object as the dict that came over the wire, with shortcuts for what everybody reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from kopylite.objects.meta import OwnerReference
+
+
+class Unstructured(dict[str, Any]):
+    """An object of any kind. It is a plain dict in wire form; the attributes below only read.
+
+    Reading an attribute never adds anything to the dict, and never fails on missing or null parts: an absent
+    string is "", an absent number 0, an absent map or list an empty one. An empty map or list that was not in
+    the object is detached from it, so write through the dict: `obj["spec"] = {...}`.
+    """
+
+    __slots__ = ()
+
+    @property
+    def api_version(self) -> str:
+        return self.get("apiVersion") or ""
+
+    @property
+    def kind(self) -> str:
+        return self.get("kind") or ""
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        return self.get("metadata") or {}
+
+    @property
+    def name(self) -> str:
+        return self.metadata.get("name") or ""
+
+    @property
+    def namespace(self) -> str:
+        """ "" for cluster-scoped objects."""
+        return self.metadata.get("namespace") or ""
+
+    @property
+    def uid(self) -> str:
+        return self.metadata.get("uid") or ""
+
+    @property
+    def resource_version(self) -> str:
+        return self.metadata.get("resourceVersion") or ""
+
+    @property
+    def generation(self) -> int:
+        return self.metadata.get("generation") or 0
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return self.metadata.get("labels") or {}
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        return self.metadata.get("annotations") or {}
+
+    @property
+    def owner_references(self) -> list[OwnerReference]:
+        """The well-formed owner references; an entry that is not one is skipped and hides no other."""
+        return read_owner_references(self.metadata)
+
+    @property
+    def finalizers(self) -> list[str]:
+        return self.metadata.get("finalizers") or []
+
+    @property
+    def deletion_timestamp(self) -> str | None:
+        """RFC 3339 text; None while nobody has asked for the deletion."""
+        return self.metadata.get("deletionTimestamp") or None
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        return self.get("spec") or {}
+
+    @property
+    def status(self) -> dict[str, Any]:
+        return self.get("status") or {}
+
+
+def read_owner_references(metadata: Mapping[str, Any]) -> list[OwnerReference]:
+    """The well-formed entries of `ownerReferences` of a metadata map in wire form."""
+    references = []
+    for entry in metadata.get("ownerReferences") or ():
+        try:
+            references.append(msgspec.convert(entry, OwnerReference))
+        except msgspec.ValidationError:
+            continue
+    return references

@@ -1,0 +1,71 @@
+"""From a pydantic model as the user wrote it to the same model as Kubernetes writes it.
+
+pydantic compiles every model from a *core schema*, a tree of plain dicts. `wire_schema` returns a copy of such
+a tree, nested models included, in which
+
+- a field without an alias of its own is called by its camelCase name, and its Python name is accepted on input;
+- fields that the model does not know are kept instead of dropped (unless the model says `extra="forbid"`), so
+  that reading, changing and writing an object loses nothing.
+
+The user's classes are not touched: the validator and serializer compiled from the copy produce and read
+instances of the very same classes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+# Parts of a core schema that hold data or functions, not schemas.
+_OPAQUE = frozenset(
+    {"metadata", "default", "default_factory", "expected", "members", "cls", "ref", "function", "config"}
+)
+_FIELD_TYPES = frozenset({"model-field", "typed-dict-field", "dataclass-field"})
+_ALIASES = ("validation_alias", "serialization_alias")
+
+
+def camel(name: str) -> str:
+    """The wire name of a Python field name: `ready_replicas` is readyReplicas, `from_` is from."""
+    first, *rest = name.rstrip("_").split("_")
+    return first + "".join(part[:1].upper() + part[1:] for part in rest)
+
+
+def wire_schema(schema: Any) -> Any:
+    """A copy of a core schema with wire names and with unknown fields kept."""
+    if isinstance(schema, list):
+        return [wire_schema(part) for part in schema]
+    if isinstance(schema, tuple):
+        return tuple(wire_schema(part) for part in schema)
+    if not isinstance(schema, dict):
+        return schema
+    copy = {key: part if key in _OPAQUE else wire_schema(part) for key, part in schema.items()}
+    kind = copy.get("type")
+    if kind in ("model", "typed-dict") and not copy.get("root_model"):
+        _keep_unknown(copy)
+    if kind in ("model-fields", "typed-dict"):
+        for name, field in copy["fields"].items():
+            _name_field(name, field)
+    elif kind == "dataclass-args":
+        for field in copy["fields"]:
+            _name_field(field["name"], field)
+    return copy
+
+
+def _keep_unknown(schema: dict[str, Any]) -> None:
+    config = schema.get("config") or {}
+    fields = schema
+    # Validators around the fields (before, after, wrap) nest them one or more levels down.
+    while fields.get("type") not in ("model-fields", "typed-dict") and isinstance(fields.get("schema"), dict):
+        fields = fields["schema"]
+    if "forbid" in (config.get("extra_fields_behavior"), fields.get("extra_behavior")):
+        return
+    # The validator reads the field set's own setting, the serializer of a model reads the model's.
+    fields["extra_behavior"] = "allow"
+    schema["config"] = {**config, "extra_fields_behavior": "allow"}
+
+
+def _name_field(name: str, field: dict[str, Any]) -> None:
+    if field.get("type") in _FIELD_TYPES and not any(alias in field for alias in _ALIASES):
+        wire_name = camel(name)
+        if wire_name != name:
+            field["validation_alias"] = [[wire_name], [name]]
+            field["serialization_alias"] = wire_name
