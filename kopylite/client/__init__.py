@@ -1,0 +1,1 @@
+"""TALK: to the API server, as whoever the configuration says, one request a step."""

@@ -1,0 +1,162 @@
+"""Bytes to values and back, decoding no more than is asked for. No I/O.
+
+Bodies stay bytes: a list page is cut into its items and a watch stream into its lines, and neither builds a dict.
+An answer that is not what the API promises (a proxy's HTML page, a cut frame) is a StreamBroken.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from kopylite.errors import StreamBroken
+
+# How much of an answer that is no JSON its error shows.
+_EXCERPT = 80
+
+encode = msgspec.json.Encoder().encode
+"""Any value of dicts, lists, strings, numbers, msgspec structs and dates to compact JSON."""
+
+
+class LineSplitter:
+    """Cuts a byte stream at newlines.
+
+    A line may be of any length and come in any number of chunks, in linear time: chunks without a newline are
+    only collected. A character cut by a chunk's end is whole again in its line. Empty lines are left out.
+    """
+
+    __slots__ = ("_parts",)
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """The lines that `chunk` completes, in order and without their newline."""
+        lines = chunk.split(b"\n")
+        tail = lines.pop()
+        if lines and self._parts:
+            self._parts.append(lines[0])
+            lines[0] = b"".join(self._parts)
+            self._parts = []
+        if tail:
+            self._parts.append(tail)
+        return [line for line in lines if line]
+
+    @property
+    def pending(self) -> int:
+        """Bytes of the line that has begun and not ended: not 0 after the end of a stream means it was cut."""
+        return sum(map(len, self._parts))
+
+
+class _Event(msgspec.Struct, gc=False):
+    type: str
+    object: msgspec.Raw
+
+
+_decode_event = msgspec.json.Decoder(_Event).decode
+
+
+def decode_event(line: bytes) -> tuple[str, bytes]:
+    """Type and undecoded object of one watch event.
+
+    Raises:
+        StreamBroken: the line is no watch event.
+    """
+    try:
+        event = _decode_event(line)
+    except ValueError as error:
+        raise _broken("watch event", line, error) from None
+    return event.type, bytes(event.object)
+
+
+class ListPage(msgspec.Struct, gc=False, frozen=True):
+    """One page of a list.
+
+    Attributes:
+        resource_version: the state that the page shows; the same on all pages of one list.
+        continue_token: asks for the next page; "" on the last one.
+        items: the objects, undecoded: views of the page's bytes, so `bytes(item)` what is to be kept.
+    """
+
+    resource_version: str
+    continue_token: str
+    items: list[msgspec.Raw]
+
+
+class _ListMeta(msgspec.Struct, gc=False):
+    resource_version: str = msgspec.field(name="resourceVersion", default="")
+    continue_token: str | None = msgspec.field(name="continue", default=None)
+
+
+class _List(msgspec.Struct, gc=False):
+    items: list[msgspec.Raw] | None
+    metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
+
+
+_decode_list = msgspec.json.Decoder(_List).decode
+
+
+def decode_list(body: bytes) -> ListPage:
+    """A list answer cut into items; `items: null` is empty, `continue: ""` is the last page.
+
+    Raises:
+        StreamBroken: the body is no list.
+    """
+    try:
+        page = _decode_list(body)
+    except ValueError as error:
+        raise _broken("list", body, error) from None
+    return ListPage(page.metadata.resource_version, page.metadata.continue_token or "", page.items or [])
+
+
+class Identity(msgspec.Struct, gc=False, rename="camel"):
+    """The part of an object's metadata that tells which object it is, and in which state."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class _Identified(msgspec.Struct, gc=False):
+    metadata: Identity = msgspec.field(default_factory=Identity)
+    kind: str = ""
+
+
+_decode_identified = msgspec.json.Decoder(_Identified).decode
+
+
+def decode_identity(body: bytes) -> tuple[str, Identity]:
+    """Kind and identity of an object, without decoding the rest.
+
+    Raises:
+        StreamBroken: the body is no object.
+    """
+    try:
+        found = _decode_identified(body)
+    except ValueError as error:
+        raise _broken("object", body, error) from None
+    return found.kind, found.metadata
+
+
+def decode_object(body: bytes) -> dict[str, Any]:
+    """A JSON object as a dict.
+
+    Raises:
+        StreamBroken: the body is no JSON object.
+    """
+    try:
+        value: dict[str, Any] = _decode_object(body)
+    except ValueError as error:
+        raise _broken("JSON object", body, error) from None
+    return value
+
+
+_decode_object = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+def _broken(what: str, body: bytes, error: Exception) -> StreamBroken:
+    # A body that begins as JSON may hold a Secret: its text never reaches a log.
+    shown = f"{len(body)} bytes of JSON" if body.lstrip()[:1] == b"{" else repr(body[:_EXCERPT])
+    return StreamBroken(f"the server sent something that is no {what} ({error}): {shown}")

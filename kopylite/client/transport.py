@@ -1,0 +1,311 @@
+"""Sends one ApiRequest and brings the answer: the seam below which there is only HTTP, and the only door to aiohttp.
+
+Answers of any status are returned, not raised: `api_error` makes exceptions of them where their meaning is known.
+"""
+
+from __future__ import annotations
+
+import logging
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+
+import aiohttp
+import anyio
+from yarl import URL
+
+from kopylite.client.config import ClientConfig
+from kopylite.client.credentials import Identity
+from kopylite.client.retries import NO_ANSWER, Retries
+from kopylite.client.tls import TlsContexts
+from kopylite.client.verbs import ApiRequest
+from kopylite.clock import SYSTEM_CLOCK, Clock
+from kopylite.errors import ConnectionFailed, RequestTimeout, StreamBroken, TransportError
+from kopylite.observers import ClientObserver
+
+logger = logging.getLogger(__name__)
+
+# One request, its retries and their waiting together. kube-apiserver itself gives up after 60 s.
+REQUEST_TIMEOUT = 30.0
+CONNECT_TIMEOUT = 10.0
+# Requests at the same time; more wait for a connection. Watches have connections of their own, without a limit,
+# so neither can starve the other.
+MAX_CONNECTIONS = 64
+# kube-apiserver closes idle connections after 90 s; whoever closes first never meets the race.
+KEEPALIVE = 60.0
+# Warnings are shown once each; the set is emptied rather than grown past this.
+MAX_WARNINGS = 256
+
+
+@dataclass(frozen=True, slots=True)
+class ApiResponse:
+    """A whole answer. `headers` may be asked in any case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class ApiStream(Protocol):
+    """An answer whose body comes in pieces, for as long as the server likes."""
+
+    @property
+    def status(self) -> int: ...
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+
+    def chunks(self) -> AsyncIterator[bytes]:
+        """The body as it comes; ends when the server ends it. Raises StreamBroken when the connection breaks.
+        No time limit: whoever reads decides how long silence may last."""
+
+    async def read(self) -> bytes:
+        """The rest of the body."""
+
+    async def aclose(self) -> None:
+        """Drop the connection; a read that waits ends with StreamBroken. Harmless when repeated."""
+
+
+class Transport(Protocol):
+    """How requests reach an API server."""
+
+    async def request(self, request: ApiRequest, *, timeout: float | None = None) -> ApiResponse:
+        """Send a request and wait for the whole answer, of whatever status.
+
+        Args:
+            timeout: seconds for everything, retries and their waiting included; None: 30 s.
+
+        Raises:
+            ConnectionFailed: it was not sent.
+            RequestTimeout, StreamBroken: it may or may not have been carried out.
+        """
+
+    def stream(self, request: ApiRequest) -> AbstractAsyncContextManager[ApiStream]:
+        """Send a request once and hand out the answer when its headers are there (30 s at most).
+
+        Raises:
+            ConnectionFailed, RequestTimeout, StreamBroken: as in `request`.
+        """
+
+
+class AiohttpTransport:
+    """A Transport over HTTP/1.1 with pooled connections. Use it inside one event loop; close it at the end.
+
+    Args:
+        config: server, TLS, credentials and proxy.
+        observer: told of every attempt.
+        clock: of time and jitter.
+    """
+
+    def __init__(
+        self, config: ClientConfig, *, observer: ClientObserver | None = None, clock: Clock = SYSTEM_CLOCK
+    ) -> None:
+        self.config = config
+        self._base = config.server.rstrip("/")
+        self._host = URL(self._base).authority
+        self._observer = observer or ClientObserver()
+        self._clock = clock
+        self._tls = TlsContexts(config.tls, clock) if self._base.startswith("https:") else None
+        self._requests: aiohttp.ClientSession | None = None
+        self._streams: aiohttp.ClientSession | None = None
+        self._warnings: set[str] = set()
+        # Compression costs the client 1.6 ms a list page: worth it only over slow links.
+        self._headers = (
+            ("User-Agent", config.user_agent),
+            ("Accept-Encoding", "gzip" if config.compression else "identity"),
+            *config.headers,
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close all connections. Requests under way end with StreamBroken."""
+        for session in (self._requests, self._streams):
+            if session is not None:
+                await session.close()
+        self._requests = self._streams = None
+
+    async def request(self, request: ApiRequest, *, timeout: float | None = None) -> ApiResponse:
+        retries = Retries(request.method, REQUEST_TIMEOUT if timeout is None else timeout, self._clock)
+        if self._requests is None:
+            self._requests = self._open_session(MAX_CONNECTIONS)
+        while True:
+            identity = self.config.credentials.current() or await self.config.credentials.fetch()
+            try:
+                response = await self._attempt(self._requests, request, identity, retries.remaining())
+            except TransportError as error:
+                delay = retries.after_failure(error)
+                if delay is None:
+                    raise
+                logger.info("%s: %s; again in %.1f s", request, error, delay)
+            else:
+                if response.status < 400:
+                    return response
+                if response.status == 401 and self._renew(identity) and retries.after_unauthorized():
+                    continue
+                delay = retries.after_answer(response.status, response.headers, response.body)
+                if delay is None:
+                    return response
+                logger.info("%s: the server asks to wait (HTTP %d); again in %.1f s", request, response.status, delay)
+            await self._clock.sleep(delay)
+
+    @asynccontextmanager
+    async def stream(self, request: ApiRequest) -> AsyncIterator[ApiStream]:
+        if self._streams is None:
+            self._streams = self._open_session(0)
+        credentials = self.config.credentials
+        identity = credentials.current() or await credentials.fetch()
+        response = await self._send(self._streams, request, identity)
+        if response.status == 401 and self._renew(identity):
+            response.close()
+            response = await self._send(self._streams, request, await credentials.fetch())
+        try:
+            yield _AiohttpStream(response)
+        finally:
+            response.close()
+
+    async def _attempt(
+        self, session: aiohttp.ClientSession, request: ApiRequest, identity: Identity, timeout: float
+    ) -> ApiResponse:
+        code, started = NO_ANSWER, self._clock.monotonic()
+        try:
+            async with session.request(
+                request.method,
+                URL(self._base + request.target, encoded=True),
+                timeout=aiohttp.ClientTimeout(total=timeout, sock_connect=CONNECT_TIMEOUT),
+                **self._arguments(request, identity),
+            ) as response:
+                body = await response.read()
+                code = str(response.status)
+                if "Warning" in response.headers:
+                    self._show_warning(response.headers["Warning"])
+                return ApiResponse(response.status, response.headers, body)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise self._failure(error) from error
+        finally:
+            seconds = self._clock.monotonic() - started
+            self._observer.requested(method=request.method, host=self._host, code=code, seconds=seconds)
+
+    async def _send(
+        self, session: aiohttp.ClientSession, request: ApiRequest, identity: Identity
+    ) -> aiohttp.ClientResponse:
+        """Begin a stream: the time limit ends with the headers."""
+        code, started = NO_ANSWER, self._clock.monotonic()
+        try:
+            with anyio.fail_after(REQUEST_TIMEOUT):
+                response = await session.request(
+                    request.method,
+                    URL(self._base + request.target, encoded=True),
+                    timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT),
+                    **self._arguments(request, identity),
+                )
+            code = str(response.status)
+            return response
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise self._failure(error) from error
+        finally:
+            seconds = self._clock.monotonic() - started
+            self._observer.requested(method=request.method, host=self._host, code=code, seconds=seconds)
+
+    def _arguments(self, request: ApiRequest, identity: Identity) -> dict[str, Any]:
+        headers = {"Accept": request.accept}
+        if request.content_type is not None:
+            headers["Content-Type"] = request.content_type
+        if identity.authorization is not None:
+            headers["Authorization"] = identity.authorization
+        arguments: dict[str, Any] = {
+            "headers": headers,
+            "data": request.body,
+            # A redirect would carry the credentials to wherever the answer points.
+            "allow_redirects": False,
+        }
+        if self._tls is not None:
+            arguments["ssl"] = self._tls.current(identity.key_pair)
+            arguments["server_hostname"] = self.config.tls.server_name
+        if self.config.proxy is not None:
+            arguments["proxy"] = self.config.proxy
+        return arguments
+
+    def _open_session(self, limit: int) -> aiohttp.ClientSession:
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=limit, keepalive_timeout=KEEPALIVE, ttl_dns_cache=60),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers=self._headers,
+            # trust_env costs two thread hops a request and reads ~/.netrc; the proxy is settled by the config.
+            trust_env=False,
+        )
+
+    def _renew(self, identity: Identity) -> bool:
+        if self._tls is not None:
+            self._tls.recheck()
+        return self.config.credentials.reject(identity)
+
+    def _failure(self, error: Exception) -> TransportError:
+        failure = failure_of(error, self._base)
+        if self._tls is not None and isinstance(failure, ConnectionFailed):
+            self._tls.recheck()
+        return failure
+
+    def _show_warning(self, warning: str) -> None:
+        """Log a warning of the API server (deprecated versions, unknown fields) the first time it comes."""
+        if warning not in self._warnings:
+            if len(self._warnings) >= MAX_WARNINGS:
+                self._warnings.clear()
+            self._warnings.add(warning)
+            logger.warning("the API server warns: %s", warning)
+
+
+class _AiohttpStream:
+    __slots__ = ("_response",)
+
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self._response = response
+
+    @property
+    def status(self) -> int:
+        return self._response.status
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self._response.headers
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        try:
+            async for chunk in self._response.content.iter_any():
+                yield chunk
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise StreamBroken(f"the stream broke: {_text(error)}") from error
+
+    async def read(self) -> bytes:
+        try:
+            with anyio.fail_after(REQUEST_TIMEOUT):
+                return await self._response.read()
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise StreamBroken(f"the stream broke: {_text(error)}") from error
+
+    async def aclose(self) -> None:
+        self._response.close()
+
+
+def failure_of(error: Exception, server: str) -> TransportError:
+    """What an exception of aiohttp or the operating system says about the request."""
+    if isinstance(error, aiohttp.ConnectionTimeoutError):
+        return ConnectionFailed(f"no connection to {server} within {CONNECT_TIMEOUT:.0f} s")
+    if isinstance(error, aiohttp.ClientConnectorCertificateError | ssl.SSLError):
+        return ConnectionFailed(f"the certificate of {server} is not trusted: {_text(error)}")
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return ConnectionFailed(f"no connection to {server}: {_text(error)}")
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        return ConnectionFailed(f"the proxy in front of {server} refused: HTTP {error.status}")
+    if isinstance(error, TimeoutError):
+        return RequestTimeout(f"no answer from {server} in time")
+    return StreamBroken(f"{server} ended the connection in mid-answer: {_text(error)}")
+
+
+def _text(error: Exception) -> str:
+    return str(error) or type(error).__name__

@@ -1,0 +1,312 @@
+"""What can be asked of a Kubernetes API server, as values. Pure: nothing here sends anything.
+
+A builder turns an operation into one `ApiRequest`. Names are percent-encoded, and a name that would change the
+meaning of the path (empty, ".", "..") is refused here: an empty name would turn a delete into a delete of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+from urllib.parse import quote, urlencode
+
+from kopylite.errors import UsageError
+from kopylite.objects import Kind, ObjectKey
+
+JSON = "application/json"
+METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+METADATA_OBJECT = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+
+PatchType = Literal["merge", "json", "strategic", "apply"]
+
+PATCH_TYPES: Mapping[PatchType, str] = {
+    "merge": "application/merge-patch+json",
+    "json": "application/json-patch+json",
+    "strategic": "application/strategic-merge-patch+json",
+    # JSON is YAML; servers older than 1.34 or so know only this name for it.
+    "apply": "application/apply-patch+yaml",
+}
+
+_NO_PARAMS: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class ApiRequest:
+    """One HTTP request to the API server.
+
+    Attributes:
+        method: an HTTP method, in capitals.
+        path: begins with "/", percent-encoded, without a query.
+        params: the query, not yet encoded.
+        body: the payload, exactly as it goes out.
+        content_type: of the body.
+        accept: the wanted form of the answer.
+    """
+
+    method: str
+    path: str
+    params: Mapping[str, str] = field(default_factory=lambda: _NO_PARAMS)
+    body: bytes | None = field(default=None, repr=False)
+    content_type: str | None = None
+    accept: str = JSON
+
+    @property
+    def target(self) -> str:
+        """Path and query, encoded: what stands in the request line."""
+        return f"{self.path}?{urlencode(self.params, quote_via=quote)}" if self.params else self.path
+
+    def __str__(self) -> str:
+        """Method and path: safe to log, since secrets can only stand in query, headers and body."""
+        return f"{self.method} {self.path}"
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceInfo:
+    """A Kind with what a URL needs of it: the plural name and the scope, both known."""
+
+    kind: Kind
+    plural: str
+    namespaced: bool
+
+    @property
+    def root(self) -> str:
+        """The path of the group and version, e.g. "/apis/apps/v1" or "/api/v1"."""
+        return version_path(self.kind.api_version)
+
+    def collection(self, namespace: str = "") -> str:
+        """The path of all objects, in one namespace or ("") in all of them."""
+        if not namespace:
+            return f"{self.root}/{self.plural}"
+        if not self.namespaced:
+            raise UsageError(f"{self.kind} is cluster-scoped: it has no objects in namespace {namespace!r}")
+        return f"{self.root}/namespaces/{_segment(namespace, 'namespace')}/{self.plural}"
+
+    def object(self, key: ObjectKey, subresource: str | None = None) -> str:
+        """The path of one object, or of a sub-resource of it.
+
+        Raises:
+            UsageError: the name is empty or unusable, or the namespace does not fit the scope.
+        """
+        if self.namespaced and not key.namespace:
+            raise UsageError(f"{self.kind} {key.name!r}: a namespaced kind needs a namespace")
+        path = f"{self.collection(key.namespace)}/{_segment(key.name, f'name of a {self.kind}')}"
+        return f"{path}/{subresource}" if subresource else path
+
+
+def version_path(api_version: str) -> str:
+    """The path of a group and version: "/api/v1" for the core group, "/apis/GROUP/VERSION" for the others."""
+    return f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which objects of a collection: by label selector and field selector, in the server's syntax."""
+
+    labels: str = ""
+    fields: str = ""
+
+    def params(self) -> dict[str, str]:
+        params = {}
+        if self.labels:
+            params["labelSelector"] = self.labels
+        if self.fields:
+            params["fieldSelector"] = self.fields
+        return params
+
+
+EVERYTHING = Selection()
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """What every write may carry.
+
+    Attributes:
+        field_manager: the owner of the written fields; "" leaves the choice to the server (User-Agent).
+        dry_run: the server does everything but store the result.
+        force: server-side apply takes fields over from their owners.
+        strict: unknown and duplicate fields are an error instead of a warning.
+    """
+
+    field_manager: str = ""
+    dry_run: bool = False
+    force: bool = False
+    strict: bool = False
+
+    def params(self) -> dict[str, str]:
+        params = {}
+        if self.field_manager:
+            params["fieldManager"] = self.field_manager
+        if self.dry_run:
+            params["dryRun"] = "All"
+        if self.force:
+            params["force"] = "true"
+        if self.strict:
+            params["fieldValidation"] = "Strict"
+        return params
+
+
+PLAIN = WriteOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class Preconditions:
+    """What must hold for a delete to happen, and how it happens. None leaves a choice to the server.
+
+    Attributes:
+        uid, resource_version: of the object that may be deleted; another one gives Conflict.
+        propagation: Background (dependents go later), Foreground (they go first) or Orphan (they stay).
+        grace_period: seconds; 0 at once.
+    """
+
+    uid: str | None = None
+    resource_version: str | None = None
+    propagation: Literal["Background", "Foreground", "Orphan"] | None = None
+    grace_period: int | None = None
+
+    def to_dict(self, dry_run: bool) -> dict[str, object]:
+        """The body of the delete: a `v1 DeleteOptions`."""
+        body: dict[str, object] = {"kind": "DeleteOptions", "apiVersion": "v1"}
+        wanted = {"uid": self.uid, "resourceVersion": self.resource_version}
+        if conditions := {name: value for name, value in wanted.items() if value is not None}:
+            body["preconditions"] = conditions
+        if self.propagation is not None:
+            body["propagationPolicy"] = self.propagation
+        if self.grace_period is not None:
+            body["gracePeriodSeconds"] = self.grace_period
+        if dry_run:
+            body["dryRun"] = ["All"]
+        return body
+
+
+def get(resource: ResourceInfo, key: ObjectKey, subresource: str | None = None) -> ApiRequest:
+    return ApiRequest("GET", resource.object(key, subresource))
+
+
+def list_page(
+    resource: ResourceInfo,
+    namespace: str = "",
+    selection: Selection = EVERYTHING,
+    *,
+    limit: int = 0,
+    continue_token: str = "",
+    resource_version: str = "",
+    metadata_only: bool = False,
+) -> ApiRequest:
+    """One page of a list.
+
+    Args:
+        limit: the most items of a page; 0 asks for everything in one.
+        continue_token: of the page before; the server refuses a resource_version beside it, so it is left out.
+        resource_version: answer with a state not older than this one; "" asks for the newest.
+        metadata_only: items come as PartialObjectMetadata.
+    """
+    params = selection.params()
+    if limit:
+        params["limit"] = str(limit)
+    if continue_token:
+        params["continue"] = continue_token
+    elif resource_version:
+        params |= {"resourceVersion": resource_version, "resourceVersionMatch": "NotOlderThan"}
+    accept = f"{METADATA_LIST},{JSON}" if metadata_only else JSON
+    return ApiRequest("GET", resource.collection(namespace), params, accept=accept)
+
+
+def watch(
+    resource: ResourceInfo,
+    namespace: str = "",
+    selection: Selection = EVERYTHING,
+    *,
+    resource_version: str = "",
+    timeout_seconds: int = 0,
+    send_initial_events: bool = False,
+    metadata_only: bool = False,
+) -> ApiRequest:
+    """A watch with bookmarks.
+
+    Args:
+        resource_version: begin after this state.
+        timeout_seconds: the server ends the stream cleanly after this time; 0 leaves it to the server.
+        send_initial_events: begin with the present objects and a bookmark that ends them (WatchList).
+        metadata_only: objects come as PartialObjectMetadata.
+    """
+    params = selection.params() | {"watch": "true", "allowWatchBookmarks": "true"}
+    if resource_version:
+        params["resourceVersion"] = resource_version
+    if timeout_seconds:
+        params["timeoutSeconds"] = str(timeout_seconds)
+    if send_initial_events:
+        params |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+    accept = f"{METADATA_OBJECT},{JSON}" if metadata_only else JSON
+    return ApiRequest("GET", resource.collection(namespace), params, accept=accept)
+
+
+def create(resource: ResourceInfo, namespace: str, body: bytes, options: WriteOptions = PLAIN) -> ApiRequest:
+    """A POST to the collection.
+
+    Raises:
+        UsageError: the kind is namespaced and `namespace` is empty, or the other way round.
+    """
+    if resource.namespaced and not namespace:
+        raise UsageError(f"create of a {resource.kind}: a namespaced kind needs a namespace")
+    return ApiRequest("POST", resource.collection(namespace), options.params(), body, JSON)
+
+
+def create_subresource(
+    resource: ResourceInfo, key: ObjectKey, subresource: str, body: bytes, options: WriteOptions = PLAIN
+) -> ApiRequest:
+    """A POST to a sub-resource: eviction, binding, token."""
+    return ApiRequest("POST", resource.object(key, subresource), options.params(), body, JSON)
+
+
+def update(
+    resource: ResourceInfo,
+    key: ObjectKey,
+    body: bytes,
+    subresource: str | None = None,
+    options: WriteOptions = PLAIN,
+) -> ApiRequest:
+    return ApiRequest("PUT", resource.object(key, subresource), options.params(), body, JSON)
+
+
+def patch(
+    resource: ResourceInfo,
+    key: ObjectKey,
+    body: bytes,
+    patch_type: PatchType,
+    subresource: str | None = None,
+    options: WriteOptions = PLAIN,
+) -> ApiRequest:
+    """A PATCH with the content type of `patch_type`.
+
+    Raises:
+        UsageError: `patch_type` is unknown, or is "apply" without a field manager.
+    """
+    content_type = PATCH_TYPES.get(patch_type)
+    if content_type is None:
+        raise UsageError(f"unknown patch type {patch_type!r}: one of {', '.join(PATCH_TYPES)}")
+    if patch_type == "apply" and not options.field_manager:
+        raise UsageError("server-side apply needs a field manager: it is the owner of the applied fields")
+    return ApiRequest("PATCH", resource.object(key, subresource), options.params(), body, content_type)
+
+
+def delete(resource: ResourceInfo, key: ObjectKey, body: bytes) -> ApiRequest:
+    """A DELETE of one object; `body` is a DeleteOptions."""
+    return ApiRequest("DELETE", resource.object(key), body=body, content_type=JSON)
+
+
+def delete_collection(resource: ResourceInfo, namespace: str, selection: Selection, body: bytes) -> ApiRequest:
+    """A DELETE of all selected objects of a namespace, or ("") of all namespaces; `body` is a DeleteOptions."""
+    return ApiRequest("DELETE", resource.collection(namespace), selection.params(), body, JSON)
+
+
+def discovery(api_version: str) -> ApiRequest:
+    """The resources of one group and version, as an APIResourceList."""
+    return ApiRequest("GET", version_path(api_version))
+
+
+def _segment(name: str, what: str) -> str:
+    if name in ("", ".", ".."):
+        raise UsageError(f"the {what} is {name!r}: it would name a different path")
+    return quote(name, safe="")
