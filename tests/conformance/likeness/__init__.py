@@ -1,0 +1,1 @@
+"""Likeness: the same request scripts against the embedded server and a real kube-apiserver, answers compared."""

@@ -1,0 +1,43 @@
+"""Play the corpus against a real control plane and the embedded server, and report.
+
+    python -m tests.conformance.likeness [--only TEXT] [--known] [--against URL]
+
+Needs KUBEBUILDER_ASSETS. Ends with one line, `N of M equal (P %)`; exit code 1 when a difference is not listed in
+known_differences.yaml, or when fewer than 97 % are equal.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import anyio
+
+from tests.conformance.likeness.run import run
+
+REQUIRED_PERCENT = 97.0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.conformance.likeness", description=__doc__.splitlines()[0])
+    parser.add_argument("--only", default="", metavar="TEXT", help="only scripts whose section or name contains it")
+    parser.add_argument("--known", action="store_true", help="also show the differences that are listed as known")
+    arguments = parser.parse_args()
+    report = anyio.run(run, arguments.only)
+    shown = [c for c in report.comparisons if not c.equal] if arguments.known else report.surprises()
+    for comparison in shown:
+        print(f"{comparison.script.section}: {comparison.id}: {comparison.step.method} {comparison.step.path}")
+        print(comparison.difference())
+    texts = [c for c in report.comparisons if c.equal and not c.same_text]
+    for comparison in texts:
+        print(f"text only: {comparison.id}")
+        print(comparison.difference())
+    print(report.table())
+    if not arguments.only:
+        for identifier in report.outdated():
+            print(f"listed as different, but equal now: {identifier}")
+    print(report.verdict())
+    return 1 if report.surprises() or report.percent < REQUIRED_PERCENT else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

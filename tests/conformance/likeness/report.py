@@ -1,0 +1,119 @@
+"""Compare the answers of two servers and say how alike they are, by section."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.conformance.likeness.normalise import Normaliser, without_messages
+from tests.conformance.likeness.player import Answer
+from tests.conformance.likeness.script import Script, Step
+
+KNOWN = Path(__file__).parent / "known_differences.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One request, answered by both servers. `equal` leaves texts for people out; `same_text` does not."""
+
+    script: Script
+    number: int
+    step: Step
+    real: dict[str, Any]
+    embedded: dict[str, Any]
+
+    @property
+    def id(self) -> str:
+        return f"{self.script.name} #{self.number}"
+
+    @property
+    def equal(self) -> bool:
+        return without_messages(self.real) == without_messages(self.embedded)
+
+    @property
+    def same_text(self) -> bool:
+        return self.real == self.embedded
+
+    def difference(self) -> str:
+        """The lines that differ, `-` real and `+` embedded."""
+        return "\n".join(_differences("", self.real, self.embedded))
+
+
+def compare(script: Script, real: list[Answer], embedded: list[Answer]) -> Iterable[Comparison]:
+    """Compare the answers to each step of a script."""
+    left, right = Normaliser(real), Normaliser(embedded)
+    for number, (step, one, other) in enumerate(zip(script.steps, real, embedded, strict=True), 1):
+        yield Comparison(script, number, step, left(step, one), right(step, other))
+
+
+def known_differences() -> Mapping[str, str]:
+    """Request id → why it differs and may."""
+    entries = yaml.safe_load(KNOWN.read_text()) or []
+    return {identifier: entry["reason"] for entry in entries for identifier in entry["requests"]}
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The result of a whole run."""
+
+    comparisons: tuple[Comparison, ...]
+    known: Mapping[str, str]
+
+    @property
+    def percent(self) -> float:
+        return 100 * sum(c.equal for c in self.comparisons) / max(1, len(self.comparisons))
+
+    def surprises(self) -> list[Comparison]:
+        """Requests that differ and are not known to."""
+        return [c for c in self.comparisons if not c.equal and c.id not in self.known]
+
+    def outdated(self) -> list[str]:
+        """Known differences that are none (any more)."""
+        differing = {c.id for c in self.comparisons if not c.equal}
+        return sorted(set(self.known) - differing)
+
+    def table(self) -> str:
+        """Matches by section."""
+        sections: dict[str, list[Comparison]] = defaultdict(list)
+        for comparison in self.comparisons:
+            sections[comparison.script.section].append(comparison)
+        lines = [f"{'section':44} requests  equal  texts too"]
+        for section, found in sections.items():
+            equal, texts = sum(c.equal for c in found), sum(c.same_text for c in found)
+            lines.append(f"{section:44} {len(found):8} {equal:6} {texts:10}")
+        return "\n".join(lines)
+
+    def verdict(self) -> str:
+        """The last line of a run."""
+        equal = sum(c.equal for c in self.comparisons)
+        return f"{equal} of {len(self.comparisons)} equal ({self.percent:.1f} %)"
+
+
+def _differences(path: str, left: Any, right: Any) -> Iterable[str]:
+    if isinstance(left, dict) and isinstance(right, dict):
+        for key in sorted({*left, *right}, key=str):
+            if left.get(key, _MISSING) != right.get(key, _MISSING):
+                yield from _differences(f"{path}.{key}", left.get(key, _MISSING), right.get(key, _MISSING))
+    elif isinstance(left, list) and isinstance(right, list) and len(left) == len(right):
+        for index, (one, other) in enumerate(zip(left, right, strict=True)):
+            if one != other:
+                yield from _differences(f"{path}[{index}]", one, other)
+    else:
+        yield f"    - {path.lstrip('.')}: {_short(left)}"
+        yield f"    + {path.lstrip('.')}: {_short(right)}"
+
+
+_MISSING = object()
+
+
+def _short(value: Any) -> str:
+    if value is _MISSING:
+        return "(missing)"
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) < 400 else text[:400] + "…"

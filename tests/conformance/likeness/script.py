@@ -1,0 +1,109 @@
+"""Scripts of requests, read from corpus/*.yaml.
+
+A file has `section`, and `scripts`: a list of {name, steps}. Every script gets a namespace of its own, named `{ns}`.
+A step has one of GET, POST, PUT, PATCH, DELETE or WATCH with a path, and may have
+
+    body      an object, sent as JSON; or a string, sent as it is
+    type      the content type; short: json, merge, strategic, apply, yaml
+    accept    the Accept header; short: table, partial, partials, yaml, discovery
+    headers   more headers
+    save      {variable: dotted.path}: taken from the answer, usable as {variable} in later paths and bodies
+    events    WATCH: read this many events (then, or after `seconds`, close)
+    seconds   WATCH: at most this long; default 5
+    until     {dotted.path: value}: repeat a GET until it holds (10 s); only the last answer counts. `code` is the status
+    ignore    dotted paths that are not compared, e.g. values that are random by design
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+CORPUS = Path(__file__).parent / "corpus"
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "WATCH")
+
+CONTENT_TYPES = {
+    "json": "application/json-patch+json",
+    "merge": "application/merge-patch+json",
+    "strategic": "application/strategic-merge-patch+json",
+    "apply": "application/apply-patch+yaml",
+    "yaml": "application/yaml",
+}
+ACCEPTS = {
+    "table": "application/json;as=Table;v=v1;g=meta.k8s.io,application/json",
+    "partial": "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io",
+    "partials": "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io",
+    "yaml": "application/yaml",
+    "discovery": "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
+}
+DEFAULT_TYPES = {"PATCH": "application/merge-patch+json"}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One request of a script."""
+
+    method: str
+    path: str
+    body: Any = None
+    content_type: str = "application/json"
+    accept: str = "application/json"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    save: Mapping[str, str] = field(default_factory=dict)
+    until: Mapping[str, Any] = field(default_factory=dict)
+    ignore: tuple[str, ...] = ()
+    events: int = 0
+    seconds: float = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """Steps that are played in order in a namespace of their own."""
+
+    section: str
+    name: str
+    steps: tuple[Step, ...]
+
+    def __str__(self) -> str:
+        return f"{self.section}: {self.name}"
+
+
+def corpus() -> Iterator[Script]:
+    """Every script, in file order.
+
+    Raises:
+        ValueError: a file breaks the form above.
+    """
+    for file in sorted(CORPUS.glob("*.yaml")):
+        document = yaml.safe_load(file.read_text())
+        for raw in document["scripts"]:
+            where = f"{file.name}: {raw.get('name')}"
+            steps = tuple(_step(step, where) for step in raw["steps"])
+            yield Script(document["section"], raw["name"], steps)
+
+
+def _step(raw: Mapping[str, Any], where: str) -> Step:
+    rest = dict(raw)
+    methods = [method for method in METHODS if method in rest]
+    if len(methods) != 1:
+        raise ValueError(f"{where}: a step needs exactly one of {', '.join(METHODS)}")
+    method = methods[0]
+    path = rest.pop(method)
+    content_type = rest.pop("type", DEFAULT_TYPES.get(method, "application/json"))
+    accept = rest.pop("accept", "application/json")
+    ignore = tuple(rest.pop("ignore", ()))
+    unknown = set(rest) - {"body", "headers", "save", "until", "events", "seconds"}
+    if unknown:
+        raise ValueError(f"{where}: unknown keys {sorted(unknown)}")
+    return Step(
+        method,
+        path,
+        content_type=CONTENT_TYPES.get(content_type, content_type),
+        accept=ACCEPTS.get(accept, accept),
+        ignore=ignore,
+        **rest,
+    )
