@@ -82,3 +82,20 @@ def path_segment_errors(name: str) -> list[str]:
     if name in (".", ".."):
         return [f"may not be '{name}'"]
     return [f"may not contain '{char}'" for char in ("/", "%") if char in name]
+
+
+_DNS1035_LABEL = "[a-z]([-a-z0-9]*[a-z0-9])?"
+_DNS1035_RE = re.compile(_DNS1035_LABEL)
+_DNS1035_TEXT = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
+    f"and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is "
+    f"'{_DNS1035_LABEL}')"
+)
+
+
+def dns1035_errors(name: str) -> list[str]:
+    """Why `name` is no DNS-1035 label (at most 63 characters, starts with a letter)."""
+    errors = ["must be no more than 63 characters"] if len(name) > 63 else []
+    if not _DNS1035_RE.fullmatch(name):
+        errors.append(_DNS1035_TEXT)
+    return errors

@@ -1,0 +1,87 @@
+"""From a request body to an object that the write pipeline takes: kind, metadata, schema, fieldValidation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kopylite.apiserver.metadata import decode_metadata
+from kopylite.apiserver.resources import Resource
+from kopylite.apiserver.schema.objectmeta import MetadataError
+from kopylite.apiserver.world import Call
+from kopylite.errors import BadRequest
+
+_HEAD = ("apiVersion", "kind", "metadata")
+# Upstream cuts the list of decoding problems there.
+_MAX_STRICT_ERRORS = 10
+
+
+def check_kind(resource: Resource, obj: dict[str, Any]) -> None:
+    """The body's apiVersion and kind must be the endpoint's; missing ones are filled in. Raises BadRequest."""
+    api_version = obj.get("apiVersion") or resource.api_version
+    kind = obj.get("kind") or resource.kind
+    if not isinstance(api_version, str) or not isinstance(kind, str):
+        raise BadRequest(f"the object provided is unrecognized (must be of type {resource.kind})")
+    if (api_version, kind) != (resource.api_version, resource.kind):
+        version = api_version.rpartition("/")[2]
+        if resource.custom:
+            wanted = resource.group + "/" + resource.version + ", Kind=" + resource.kind
+            given = api_version.rpartition("/")[0]
+            text = f"{given}/{version}, Kind={kind}"
+            raise BadRequest(f"the object provided is unrecognized: it is {text}, and must be {wanted}")
+        internal = f"{resource.group.split('.')[0] or 'core'}.{resource.kind}"
+        package = api_version.rpartition("/")[2]
+        reason = f"converting ({package}.{kind}) to ({internal}): unknown conversion"
+        raise BadRequest(f'{kind} in version "{version}" cannot be handled as a {resource.kind}: {reason}')
+    obj["apiVersion"], obj["kind"] = api_version, kind
+
+
+def decode_object(call: Call, obj: dict[str, Any], duplicates: Sequence[str], field_validation: str) -> dict[str, Any]:
+    """Check, prune and default a body in place; returns it in canonical order of its fields.
+
+    Raises:
+        BadRequest: wrong kind, wrong types, or (Strict) unknown or duplicate fields.
+    """
+    resource = call.resource
+    check_kind(resource, obj)
+    try:
+        problems = decode_problems(resource, obj, duplicates)
+    except DecodingFailed as error:
+        raise BadRequest(handled_as(resource, str(error))) from None
+    if problems and field_validation == "Strict":
+        raise BadRequest(handled_as(resource, strict_text(problems)))
+    if field_validation == "Warn":
+        call.warnings.extend(problems)
+    resource.strategy.default(obj)
+    return canonical(obj)
+
+
+class DecodingFailed(Exception):
+    """The object cannot be read as its kind; the text is that of Go's decoder."""
+
+
+def decode_problems(resource: Resource, obj: dict[str, Any], duplicates: Sequence[str]) -> list[str]:
+    """Prune in place. Returns what a strict decoder would object to. Raises DecodingFailed."""
+    try:
+        unknown = decode_metadata(obj)
+        unknown += [path for path in resource.strategy.decode(obj) if path not in unknown]
+    except MetadataError as error:
+        raise DecodingFailed(str(error)) from None
+    except BadRequest as error:
+        raise DecodingFailed(error.message.removeprefix(handled_as(resource, ""))) from None
+    return [f'unknown field "{path}"' for path in unknown] + [f'duplicate field "{path}"' for path in duplicates]
+
+
+def strict_text(problems: Sequence[str]) -> str:
+    return f"strict decoding error: {', '.join(problems[:_MAX_STRICT_ERRORS])}"
+
+
+def handled_as(resource: Resource, text: str) -> str:
+    return f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {text}'
+
+
+def canonical(obj: dict[str, Any]) -> dict[str, Any]:
+    """The same object with apiVersion, kind and metadata in front: list items of built-ins drop the first two."""
+    ordered = {key: obj[key] for key in _HEAD if key in obj}
+    ordered.update((key, value) for key, value in obj.items() if key not in _HEAD)
+    return ordered

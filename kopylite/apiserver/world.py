@@ -1,0 +1,134 @@
+"""World: the state that all parts of the server share, and the seams where tests and controllers hook in."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from kopylite.apiserver.requests import Request, Response, Target
+from kopylite.apiserver.resources import Registry, Resource
+from kopylite.apiserver.store import Record, Store
+from kopylite.clock import SYSTEM_CLOCK, Clock
+from kopylite.errors import NotFound
+
+# The Kubernetes minor whose behaviour is the default.
+NEWEST_MINOR = 37
+
+
+class Disconnect(Exception):
+    """Raised by a hook: the connection is cut, with no (further) answer."""
+
+
+@dataclass(slots=True)
+class Call:
+    """One request to a resource, resolved."""
+
+    request: Request
+    target: Target
+    resource: Resource
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def key(self) -> str:
+        """The store key of the object that the path names."""
+        return store_key(self.resource, self.target.namespace, self.target.name)
+
+    def not_found(self) -> NotFound:
+        return not_found(self.resource, self.target.name)
+
+
+@dataclass(slots=True)
+class Hooks:
+    """Where faults and latency come in. All lists are empty by default; hooks run in order.
+
+    Attributes:
+        before: with each request; a Response answers it, None lets it pass. May raise ApiError or Disconnect.
+        after: with each request and its finished answer (of a stream: before its first chunk); returns the
+            answer to send. May raise Disconnect: the work is done, the client does not hear of it.
+        read, write: with each Call, before objects are read or stored. May raise ApiError.
+        watch: with each Call and encoded event; returns what to send, b"" for nothing, None to end the stream.
+    """
+
+    before: list[Callable[[Request], Awaitable[Response | None]]] = field(default_factory=list)
+    after: list[Callable[[Request, Response], Awaitable[Response]]] = field(default_factory=list)
+    read: list[Callable[[Call], Awaitable[None]]] = field(default_factory=list)
+    write: list[Callable[[Call], Awaitable[None]]] = field(default_factory=list)
+    watch: list[Callable[[Call, bytes], Awaitable[bytes | None]]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Admission:
+    """What an admission plug-in is asked about: `obj` is None on delete, `old` is None on create."""
+
+    call: Call
+    operation: str
+    obj: dict[str, Any] | None
+    old: dict[str, Any] | None
+    dry_run: bool
+
+
+@dataclass(slots=True)
+class World:
+    """Objects, kinds, time, hooks.
+
+    Attributes:
+        minor: the emulated Kubernetes minor.
+        mutating: admission plug-ins that may change `obj` in place; before validation.
+        validating: plug-ins that may only refuse (raise ApiError); after validation.
+    """
+
+    store: Store
+    registry: Registry = field(default_factory=Registry)
+    clock: Clock = SYSTEM_CLOCK
+    hooks: Hooks = field(default_factory=Hooks)
+    minor: int = NEWEST_MINOR
+    mutating: list[Callable[[Admission], Awaitable[None]]] = field(default_factory=list)
+    validating: list[Callable[[Admission], Awaitable[None]]] = field(default_factory=list)
+
+    def lookup(self, group: str, plural: str, namespace: str, name: str) -> dict[str, Any] | None:
+        """The stored object in whatever version it was written; for the server's own parts."""
+        storage = f"{plural}.{group}" if group else plural
+        record = self.store.get(storage, f"{namespace}/{name}" if namespace else name)
+        return record.decode() if record else None
+
+
+def store_key(resource: Resource, namespace: str, name: str) -> str:
+    return f"{namespace}/{name}" if resource.namespaced else name
+
+
+def object_in(resource: Resource, record: Record) -> dict[str, Any]:
+    """A fresh copy of the stored object as this resource's version shows it."""
+    obj = record.decode()
+    return obj if record.shape == resource.shape else resource.strategy.from_stored(obj, record.shape)
+
+
+def body_in(resource: Resource, record: Record) -> bytes:
+    """The stored object's JSON as this resource's version shows it."""
+    return record.body if record.shape == resource.shape else msgspec.json.encode(object_in(resource, record))
+
+
+def selectable_fields(resource: Resource, obj: dict[str, Any]) -> dict[str, str] | None:
+    if not resource.fields:
+        return None
+    return {label: read(obj) for label, read in resource.fields.items()}
+
+
+def fields_in(resource: Resource, record: Record) -> dict[str, str]:
+    """All field labels of a stored object, for selectors."""
+    own = record.fields
+    if record.shape != resource.shape:
+        own = selectable_fields(resource, object_in(resource, record))
+    return {"metadata.name": record.name, "metadata.namespace": record.namespace, **(own or {})}
+
+
+def qualified_details(resource: Resource, name: str) -> dict[str, str]:
+    """The `details` of most errors about one object: its kind is the plural."""
+    details = {"name": name, "group": resource.group, "kind": resource.plural}
+    return {key: value for key, value in details.items() if value}
+
+
+def not_found(resource: Resource, name: str) -> NotFound:
+    return NotFound(f'{resource.qualified} "{name}" not found', details=qualified_details(resource, name))
