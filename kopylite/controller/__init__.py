@@ -2,6 +2,18 @@
 
 from __future__ import annotations
 
+from kopylite.controller.controller import ActiveRun, Controller, ControllerStatistics, Enqueue, Source
 from kopylite.controller.spec import ControllerSpec, MapFunction, Reconcile, Watch, watch
 
-__all__ = ["ControllerSpec", "MapFunction", "Reconcile", "Watch", "watch"]
+__all__ = [
+    "ActiveRun",
+    "Controller",
+    "ControllerSpec",
+    "ControllerStatistics",
+    "Enqueue",
+    "MapFunction",
+    "Reconcile",
+    "Source",
+    "Watch",
+    "watch",
+]

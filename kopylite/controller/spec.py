@@ -24,6 +24,7 @@ MapFunction = Callable[[Any, "Context"], Awaitable[Iterable[Request]]]
 
 # A reconcile that hangs holds its worker and its key; controller-runtime has no limit unless told.
 DEFAULT_TIMEOUT = 300.0
+DEFAULT_RATE_LIMIT = RateLimit()
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ class ControllerSpec:
     workers: int | None = None
     timeout: float | None = DEFAULT_TIMEOUT
     max_retries: int | None = None
-    rate_limit: RateLimit = RateLimit()
+    rate_limit: RateLimit = DEFAULT_RATE_LIMIT
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -137,4 +138,6 @@ def require_async(function: Callable[..., Any], what: str, arguments: str, retur
     try:
         inspect.signature(function).bind(None, None)
     except TypeError as error:
-        raise RegistrationError(f"{what} {name!r} cannot be called with two arguments ({error}). Write:{form}") from None
+        raise RegistrationError(
+            f"{what} {name!r} cannot be called with two arguments ({error}). Write:{form}"
+        ) from None

@@ -13,7 +13,7 @@ import anyio
 import anyio.to_thread
 
 from kopylite.clock import SYSTEM_CLOCK, Clock
-from kopylite.objects import ObjectKey
+from kopylite.reconcile.request import Request
 
 if TYPE_CHECKING:
     from kopylite.client import Client
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+LOGGER = logging.getLogger("kopylite.reconcile")
 
 RUNNING: ContextVar[Context | None] = ContextVar("kopylite_running", default=None)
 """The Context of the reconcile that runs in the present task; also seen by tasks that it starts."""
@@ -41,7 +43,7 @@ class Environment:
     controller: str
     client: Client
     recorder: EventRecorder | None = None
-    logger: logging.Logger = logging.getLogger("kopylite.reconcile")
+    logger: logging.Logger = LOGGER
     clock: Clock = SYSTEM_CLOCK
 
 
@@ -69,7 +71,7 @@ class Context:
 
     __slots__ = ("_environment", "_id", "_log", "client", "reasons", "request")
 
-    def __init__(self, environment: Environment, request: ObjectKey, reasons: tuple[str, ...] = ()) -> None:
+    def __init__(self, environment: Environment, request: Request, reasons: tuple[str, ...] = ()) -> None:
         self.client = environment.client
         self.request = request
         self.reasons = reasons

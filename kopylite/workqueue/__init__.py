@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kopylite.workqueue.queue import QueueStatistics, WorkQueue
 from kopylite.workqueue.ratelimiters import RateLimit, RateLimiter
 
-__all__ = ["RateLimit", "RateLimiter"]
+__all__ = ["QueueStatistics", "RateLimit", "RateLimiter", "WorkQueue"]

@@ -1,0 +1,221 @@
+"""Controller: sources that say which keys changed, a queue, and workers that reconcile them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import anyio
+from anyio.abc import TaskGroup
+
+from kopylite.controller.reasons import Reasons
+from kopylite.controller.settler import Settler
+from kopylite.controller.spec import ControllerSpec
+from kopylite.controller.worker import LoopTurn, Worker
+from kopylite.errors import UsageError
+from kopylite.observers import QueueObserver, ReconcileObserver
+from kopylite.reconcile.context import Environment
+from kopylite.reconcile.request import Request
+from kopylite.workqueue import QueueStatistics, RateLimiter, WorkQueue
+
+LOGGER = logging.getLogger("kopylite.controller")
+
+# How often a controller that cannot start says what it waits for.
+WAITING_LOG_INTERVAL = 30.0
+
+Enqueue = Callable[[Request, str, int], None]
+"""Ask for a run of a Request: `enqueue(request, reason, priority)`. Returns at once and never raises."""
+
+
+class Source(Protocol):
+    """Where a controller learns which keys changed."""
+
+    @property
+    def name(self) -> str:
+        """For logs: what it watches, e.g. "Deployment.apps/v1"."""
+
+    @property
+    def synced(self) -> bool:
+        """Whether everything that exists has been enqueued once."""
+
+    async def run(self, enqueue: Enqueue) -> None:
+        """Enqueue until cancelled, or until there is nothing more to come."""
+
+    async def wait_synced(self) -> None:
+        """Return as soon as `synced` is true."""
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveRun:
+    """A reconcile in progress: since how many seconds, and why."""
+
+    request: Request
+    seconds: float
+    reasons: tuple[str, ...]
+    reconcile_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerStatistics:
+    """A controller at one moment.
+
+    Attributes:
+        workers: how many there are; `max_concurrent_reconciles`.
+        active: how many are busy; `active_workers`.
+        synced: whether its sources are, so that the workers have begun.
+        waiting_for: names of the sources that are not.
+        queue: its queue.
+    """
+
+    name: str
+    workers: int
+    active: int
+    synced: bool
+    waiting_for: tuple[str, ...]
+    queue: QueueStatistics
+
+
+class Controller:
+    """Runs one ControllerSpec.
+
+    Its workers begin when all its sources are synced, so no reconcile acts on half a world; it waits for ever, saying
+    for what every half minute, while other controllers run on.
+
+    Args:
+        spec: what to run.
+        environment: what its runs share: name, client, recorder, clock.
+        sources: where its keys come from; they are run by this controller.
+        workers: how many reconciles run at the same time, unless the spec says.
+        observer: told about finished runs.
+        queue_observer: told about the queue.
+    """
+
+    def __init__(
+        self,
+        spec: ControllerSpec,
+        environment: Environment,
+        *,
+        sources: Sequence[Source] = (),
+        workers: int = 1,
+        observer: ReconcileObserver | None = None,
+        queue_observer: QueueObserver | None = None,
+    ) -> None:
+        self.spec = spec
+        self.sources = tuple(sources)
+        self._environment = environment
+        self._clock = environment.clock
+        self._queue: WorkQueue[Request] = WorkQueue(
+            clock=self._clock, rate_limiter=RateLimiter(spec.rate_limit), observer=queue_observer
+        )
+        self._reasons: Reasons[Request] = Reasons()
+        settler = Settler(spec, self._queue, self._reasons, observer or ReconcileObserver())
+        turn = LoopTurn(self._clock)
+        self._workers = [
+            Worker(spec, environment, self._queue, self._reasons, settler, turn) for _ in range(spec.workers or workers)
+        ]
+        self._started = False
+        self._stopping = False
+        # Both exist while run() does. Cancelling the intake stops the sources and the wait for them; cancelling the
+        # runs ends everything.
+        self._intake: TaskGroup | None = None
+        self._runs: TaskGroup | None = None
+        self._ended = anyio.Event()
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    @property
+    def synced(self) -> bool:
+        """Whether every source is, so that keys are being reconciled."""
+        return all(source.synced for source in self.sources)
+
+    def enqueue(self, request: Request, reason: str, priority: int = 0) -> None:
+        """Ask for a run of `request`; the reasons of all asks until then are merged. Ignored when stopping."""
+        if not self._stopping:
+            self._reasons.add(request, reason)
+            self._queue.add(request, priority=priority)
+
+    async def run(self) -> None:
+        """Run until stop() was called and the last run ended.
+
+        An exception that comes out of here is a fault of a source or of kopylite, and must end the process.
+
+        Raises:
+            UsageError: it runs, or ran, already.
+        """
+        if self._started:
+            raise UsageError(f"controller {self.name!r} was started before; make a new one")
+        self._started = True
+        try:
+            async with anyio.create_task_group() as self._runs:
+                async with anyio.create_task_group() as self._intake:
+                    if not self._stopping:
+                        await self._begin(self._intake, self._runs)
+        finally:
+            self._ended.set()
+
+    def stop(self) -> None:
+        """Begin no new run and take no new key; runs in progress go on, with a working client."""
+        self._stopping = True
+        if self._intake is not None:
+            self._intake.cancel_scope.cancel()
+        self._queue.shut_down()
+
+    async def drain(self, grace: float) -> bool:
+        """Stop, wait until the runs in progress ended, and cancel those that are not done after `grace` seconds.
+
+        Returns:
+            Whether all of them ended by themselves.
+        """
+        self.stop()
+        if self._runs is None:
+            return True
+        with anyio.move_on_after(grace):
+            await self._ended.wait()
+            return True
+        for run in self.active_runs():
+            LOGGER.warning(
+                "cancelled at the end of the grace period after %.1f s",
+                run.seconds,
+                extra={"fields": {"controller": self.name, "namespace": run.request.namespace,
+                                  "name": run.request.name, "reconcile_id": run.reconcile_id}},
+            )  # fmt: skip
+        self._runs.cancel_scope.cancel()
+        await self._ended.wait()
+        return False
+
+    def active_runs(self, longer_than: float = 0.0) -> list[ActiveRun]:
+        """The runs in progress that are older than some seconds, the oldest first: what is stuck, and why it ran."""
+        ages = self._queue.running()
+        contexts = [worker.context for worker in self._workers if worker.context is not None]
+        runs = [
+            ActiveRun(context.request, ages[context.request], context.reasons, context.reconcile_id)
+            for context in contexts
+        ]
+        return sorted((run for run in runs if run.seconds >= longer_than), key=lambda run: -run.seconds)
+
+    def statistics(self) -> ControllerStatistics:
+        """The controller as it is now."""
+        queue = self._queue.statistics()
+        waiting_for = tuple(source.name for source in self.sources if not source.synced)
+        return ControllerStatistics(self.name, len(self._workers), queue.running, not waiting_for, waiting_for, queue)
+
+    async def _begin(self, intake: TaskGroup, runs: TaskGroup) -> None:
+        for source in self.sources:
+            intake.start_soon(source.run, self.enqueue)
+        await self._wait_synced()
+        LOGGER.info("controller %s begins, with %d workers", self.name, len(self._workers))
+        for worker in self._workers:
+            runs.start_soon(worker.run)
+
+    async def _wait_synced(self) -> None:
+        while not self.synced:
+            with anyio.move_on_after(WAITING_LOG_INTERVAL):
+                for source in self.sources:
+                    await source.wait_synced()
+            missing = [source.name for source in self.sources if not source.synced]
+            if missing:
+                LOGGER.warning("controller %s waits for the cache of %s", self.name, ", ".join(missing))

@@ -1,0 +1,136 @@
+"""What a finished run means for its key. Pure: a run's result or exception goes in, a Settlement comes out.
+
+    outcome                      failures    next run              result          log
+    ──────────────────────────────────────────────────────────────────────────────────────────────────
+    TerminalError                forgotten   none                  error           error, one line
+    DecodeError                  forgotten   slow                  error           error, once per change
+    Conflict                     + 1         after its back-off    requeue         debug; a warning when it repeats
+    max_retries used up          forgotten   none                  error           error, says that it gives up
+    other exception              + 1         after its back-off    error           error; foreign ones with traceback
+    Result(requeue_after=…)      forgotten   then                  requeue_after   none
+    Result(requeue=True)         + 1         after its back-off    requeue         none
+    None, Result()               forgotten   none                  success         none
+
+Read from the top; the first line that fits counts. "None" means: at the next event.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from kopylite.errors import Conflict, DecodeError, KopyliteError, ReconcileTimeout, TerminalError
+from kopylite.reconcile.request import Result
+
+# An object that does not fit its model will not fit it a moment later. Its own change comes as an event; this is
+# for the change of something else that the reconcile decoded and nobody watches.
+REJECTED_RETRY = 600.0
+
+
+class NextRun(Enum):
+    """When the key runs again, if no event comes before."""
+
+    NONE = auto()
+    AFTER = auto()
+    BACK_OFF = auto()
+
+
+class Failure(Enum):
+    """Why a run did not do its work; says how it is counted and logged."""
+
+    CONFLICT = auto()
+    REJECTED = auto()
+    TERMINAL = auto()
+    GAVE_UP = auto()
+    TIMEOUT = auto()
+    REFUSED = auto()
+    CRASHED = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """What to do with a key whose run ended.
+
+    Attributes:
+        result: the label of the run in `controller_runtime_reconcile_total`.
+        next_run: NONE and AFTER also forget the key's failures, BACK_OFF adds one.
+        after: seconds, for AFTER.
+        priority: of the next run; None keeps the one of this run.
+        failure: None when the run did what it had to.
+    """
+
+    result: str
+    next_run: NextRun = NextRun.NONE
+    after: float = 0.0
+    priority: int | None = None
+    failure: Failure | None = None
+
+
+SUCCESS = Settlement("success")
+CONFLICT = Settlement("requeue", NextRun.BACK_OFF, failure=Failure.CONFLICT)
+REJECTED = Settlement("error", NextRun.AFTER, REJECTED_RETRY, failure=Failure.REJECTED)
+TERMINAL = Settlement("error", failure=Failure.TERMINAL)
+GAVE_UP = Settlement("error", failure=Failure.GAVE_UP)
+TIMEOUT = Settlement("error", NextRun.BACK_OFF, failure=Failure.TIMEOUT)
+REFUSED = Settlement("error", NextRun.BACK_OFF, failure=Failure.REFUSED)
+CRASHED = Settlement("error", NextRun.BACK_OFF, failure=Failure.CRASHED)
+
+# Which member of a group of exceptions decides, the last one first: what a retry may help comes before what it cannot.
+_GRAVITY = [TERMINAL, REJECTED, CONFLICT, REFUSED, TIMEOUT, CRASHED]
+
+
+def settle_result(result: object) -> Settlement:
+    """What a returned value means.
+
+    Raises:
+        TypeError: it is neither None nor a Result; settle it as any other error.
+    """
+    if result is None:
+        return SUCCESS
+    if not isinstance(result, Result):
+        raise TypeError(f"a reconcile returns a Result or None, not {result!r}")
+    after = result.delay
+    if after > 0:
+        return Settlement("requeue_after", NextRun.AFTER, after, result.priority)
+    if result.requeue:
+        return Settlement("requeue", NextRun.BACK_OFF, 0.0, result.priority)
+    return SUCCESS
+
+
+def settle_error(error: BaseException, errors: int = 0, max_retries: int | None = None) -> Settlement:
+    """What a raised exception means.
+
+    A TerminalError may stand anywhere in a chain of `raise … from …`. A group, as task groups raise it, means what
+    the gravest of its members means: it is terminal only if all of them are.
+
+    Args:
+        error: what the run raised.
+        errors: runs of the key that ended with an error since the last one that did not, this one not counted.
+        max_retries: how often a key is run again after errors; None: without limit.
+    """
+    settlement = _settle_one(error)
+    counts = settlement in (TIMEOUT, REFUSED, CRASHED)
+    return GAVE_UP if counts and max_retries is not None and errors >= max_retries else settlement
+
+
+def _settle_one(error: BaseException) -> Settlement:
+    if _is_terminal(error):
+        return TERMINAL
+    if isinstance(error, BaseExceptionGroup):
+        return max(map(_settle_one, error.exceptions), key=_GRAVITY.index)
+    if isinstance(error, DecodeError):
+        return REJECTED
+    if isinstance(error, Conflict):
+        return CONFLICT
+    if isinstance(error, ReconcileTimeout):
+        return TIMEOUT
+    return REFUSED if isinstance(error, KopyliteError) else CRASHED
+
+
+def _is_terminal(error: BaseException) -> bool:
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, TerminalError):
+            return True
+        cause = cause.__cause__
+    return False

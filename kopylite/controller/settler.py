@@ -1,0 +1,109 @@
+"""Settler: carries out a Settlement: queue, counters, log."""
+
+from __future__ import annotations
+
+import logging
+
+from kopylite.controller.outcome import Failure, NextRun, Settlement
+from kopylite.controller.reasons import REQUEUE, REQUEUE_AFTER, RETRY, Reasons
+from kopylite.controller.spec import ControllerSpec
+from kopylite.errors import KopyliteError, ReconcileTimeout
+from kopylite.observers import ReconcileObserver
+from kopylite.reconcile.context import Context
+from kopylite.reconcile.request import Request
+from kopylite.workqueue import WorkQueue
+
+LOGGER = logging.getLogger("kopylite.controller")
+
+# One or two conflicts are how optimistic concurrency works; more in a row are somebody else's writes, again and again.
+CONFLICTS_TO_WARN = 5
+
+
+class Settler:
+    """Shared by the workers of one controller. Always settles before the key is done, so no run is lost between."""
+
+    def __init__(
+        self, spec: ControllerSpec, queue: WorkQueue[Request], reasons: Reasons[Request], observer: ReconcileObserver
+    ) -> None:
+        self._queue = queue
+        self._reasons = reasons
+        self._observer = observer
+        self._max_retries = spec.max_retries
+        # Errors in a row, of keys that have any; kept apart from the queue's failures, which conflicts and
+        # Result(requeue=True) count as well. Not kept when nobody asks for it.
+        self._errors: dict[Request, int] = {}
+
+    def errors(self, request: Request) -> int:
+        """Runs of the key that ended with an error since the last one that did not."""
+        return self._errors.get(request, 0)
+
+    def settle(
+        self,
+        context: Context,
+        request: Request,
+        priority: int,
+        settlement: Settlement,
+        error: BaseException | None,
+        seconds: float,
+    ) -> None:
+        """Arrange the next run of `request`, count the finished one, and log it if it failed."""
+        queue, next_run = self._queue, settlement.next_run
+        if settlement.priority is not None:
+            priority = settlement.priority
+        after = settlement.after
+        if next_run is NextRun.BACK_OFF:
+            self._reasons.add(request, REQUEUE if error is None else RETRY)
+            after = queue.add_rate_limited(request, priority=priority)
+        else:
+            queue.forget(request)
+            if next_run is NextRun.AFTER:
+                self._reasons.add(request, REQUEUE_AFTER if error is None else RETRY)
+                queue.add(request, priority=priority, after=after)
+        self._observer.finished(settlement.result, seconds)
+        if self._errors or error is not None:
+            self._count(request, settlement.failure)
+        if error is not None and settlement.failure is not None:
+            self._report(context, request, settlement.failure, error, after)
+        elif LOGGER.isEnabledFor(logging.DEBUG):
+            text = f", next run in {after:.3f} s" if next_run is not NextRun.NONE else ""
+            LOGGER.debug("%s after %.3f s%s", settlement.result, seconds, text, extra={"fields": context.fields()})
+
+    def _count(self, request: Request, failure: Failure | None) -> None:
+        if failure in (Failure.CRASHED, Failure.REFUSED, Failure.TIMEOUT) and self._max_retries is not None:
+            self._errors[request] = self._errors.get(request, 0) + 1
+        elif failure is not Failure.CONFLICT:
+            self._errors.pop(request, None)
+
+    def _report(self, context: Context, request: Request, failure: Failure, error: BaseException, after: float) -> None:
+        if failure is Failure.CONFLICT:
+            self._observer.conflicted()
+        else:
+            self._observer.failed(
+                terminal=failure in (Failure.TERMINAL, Failure.GAVE_UP),
+                timeout=isinstance(error, ReconcileTimeout),
+                crashed=not isinstance(error, KopyliteError),
+            )
+        if failure is Failure.REJECTED:
+            self._observer.object_rejected()
+        level, text = self._line(context, request, failure, after)
+        # The API's answer and our own errors say all in one line; only a foreign exception needs its traceback.
+        trace = error if not isinstance(error, KopyliteError) else None
+        message = f"{type(error).__name__}: {error}"
+        LOGGER.log(level, "%s: %s", text, message, exc_info=trace, extra={"fields": context.fields()})
+
+    def _line(self, context: Context, request: Request, failure: Failure, after: float) -> tuple[int, str]:
+        """Level and opening words of the log line of a failed run."""
+        if failure is Failure.CONFLICT:
+            conflicts = self._queue.failures(request)
+            if conflicts < CONFLICTS_TO_WARN:
+                return logging.DEBUG, f"conflict, next try in {after:.3f} s"
+            return logging.WARNING, f"conflict no. {conflicts} in a row, somebody else keeps writing this object"
+        if failure is Failure.REJECTED:
+            # Our own slow retry of an object that did not change says nothing new.
+            level = logging.DEBUG if context.reasons == (RETRY,) else logging.ERROR
+            return level, "object does not fit, waiting for its next change"
+        if failure is Failure.TERMINAL:
+            return logging.ERROR, "terminal error, waiting for the next event"
+        if failure is Failure.GAVE_UP:
+            return logging.ERROR, f"gave up after {self._max_retries} retries, waiting for the next event"
+        return logging.ERROR, f"reconcile failed, next try in {after:.3f} s"

@@ -1,0 +1,189 @@
+"""Worker: one long-lived task that runs one Request after the other."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+
+import anyio
+
+from kopylite.clock import Clock
+from kopylite.controller.outcome import Settlement, settle_error, settle_result
+from kopylite.controller.reasons import Reasons
+from kopylite.controller.settler import Settler
+from kopylite.controller.spec import ControllerSpec
+from kopylite.errors import QueueShutDown, ReconcileTimeout
+from kopylite.reconcile.context import RUNNING, Context, Environment
+from kopylite.reconcile.request import Request
+from kopylite.workqueue import WorkQueue
+
+# How long workers may go on without letting the rest of the process have the event loop. Watches and probes wait for
+# so long at worst, plus one step of user code; giving way costs some 20 µs, so it takes well under a hundredth.
+TURN = 0.005
+
+# The event loop's timers are not finer; a deadline that is missed by less is looked at again after so long.
+TICK = 0.001
+
+
+class LoopTurn:
+    """The time that the workers of one controller share between two turns of the event loop.
+
+    A reconcile that finds nothing to do never suspends, so a worker could run thousands of them in a row and starve
+    the watches. Each worker asks `is_over()` before it takes a key, and gives way when it is.
+    """
+
+    __slots__ = ("_began", "_clock")
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._began = clock.monotonic()
+
+    def is_over(self) -> bool:
+        return self._clock.monotonic() - self._began > TURN
+
+    async def give_way(self) -> None:
+        """Return in a turn of the event loop that has time left. The first worker to come back begins it."""
+        while self.is_over():
+            began = self._began
+            await asyncio.sleep(0)
+            if self._began == began:
+                self._began = self._clock.monotonic()
+
+
+class Worker:
+    """Takes keys from the queue, runs the user's function for each, and has the outcome settled.
+
+    Whatever the function raises concerns its key only. The worker ends when the queue is shut down, after the run
+    that is in progress, or when it is cancelled from outside. An exception of the machinery itself is let through:
+    it must end the process, since a controller with a dead worker would look alive.
+
+    The limit on a run costs nothing per run: one scope lasts for many runs and is cancelled, and replaced, only when
+    one of them is overdue; one timer, armed once per timeout at most, watches for that.
+    """
+
+    def __init__(
+        self,
+        spec: ControllerSpec,
+        environment: Environment,
+        queue: WorkQueue[Request],
+        reasons: Reasons[Request],
+        settler: Settler,
+        turn: LoopTurn,
+    ) -> None:
+        self._spec = spec
+        self._environment = environment
+        self._clock = environment.clock
+        self._queue = queue
+        self._reasons = reasons
+        self._settler = settler
+        self._turn = turn
+        self._timer: asyncio.TimerHandle | None = None
+        # The run in progress; the rest is valid only while there is one.
+        self._context: Context | None = None
+        self._scope: anyio.CancelScope
+        self._request = Request("", "")
+        self._priority = 0
+        self._began = 0.0
+
+    @property
+    def context(self) -> Context | None:
+        """The context of the run in progress; None between runs."""
+        return self._context
+
+    async def run(self) -> None:
+        """Work until the queue is shut down. Cancelled: the run in progress is cancelled and not settled."""
+        try:
+            while True:
+                try:
+                    with anyio.CancelScope() as self._scope:
+                        await self._serve()
+                except asyncio.CancelledError:
+                    if _task_shall_end():
+                        raise
+                if self._context is not None:
+                    self._fail(self._timeout_error())
+        except QueueShutDown:
+            return
+        finally:
+            if self._timer is not None:
+                self._timer.cancel()
+            if self._context is not None:
+                self._queue.done(self._request)
+                self._context = None
+
+    async def _serve(self) -> None:
+        """Run keys until one is overdue (then it is cancelled, or has returned all the same)."""
+        queue, turn, reconcile, scope = self._queue, self._turn, self._spec.reconcile, self._scope
+        while not scope.cancel_called:
+            if turn.is_over():
+                await turn.give_way()
+            request, priority = queue.get_nowait() or await queue.get()
+            context = self._begin(request, priority)
+            try:
+                settlement = settle_result(await reconcile(context, request))
+            except (KeyboardInterrupt, GeneratorExit):
+                raise
+            except asyncio.CancelledError as error:
+                if scope.cancel_called or _task_shall_end():
+                    raise
+                self._fail(error)
+            except BaseException as error:
+                self._fail(self._timeout_error(error) if scope.cancel_called else error)
+            else:
+                self._finish(settlement, None)
+
+    def _begin(self, request: Request, priority: int) -> Context:
+        context = Context(self._environment, request, self._reasons.take(request))
+        self._context = context
+        self._request = request
+        self._priority = priority
+        self._began = self._clock.monotonic()
+        RUNNING.set(context)
+        if self._timer is None and self._spec.timeout is not None:
+            self._watch_deadline(self._spec.timeout)
+        return context
+
+    def _fail(self, error: BaseException) -> None:
+        self._finish(settle_error(error, self._settler.errors(self._request), self._spec.max_retries), error)
+
+    def _finish(self, settlement: Settlement, error: BaseException | None) -> None:
+        context = self._context
+        assert context is not None
+        request = self._request
+        self._settler.settle(context, request, self._priority, settlement, error, self._clock.monotonic() - self._began)
+        self._context = None
+        RUNNING.set(None)
+        self._queue.done(request)
+
+    def _watch_deadline(self, seconds: float) -> None:
+        self._timer = asyncio.get_running_loop().call_later(max(seconds, TICK), self._on_deadline)
+
+    def _on_deadline(self) -> None:
+        """The timer was armed for an earlier run if a later one is in progress: then it is armed for that one."""
+        self._timer = None
+        if self._context is None or self._spec.timeout is None:
+            return
+        left = self._began + self._spec.timeout - self._clock.monotonic()
+        if left > 0:
+            self._watch_deadline(left)
+        else:
+            self._scope.cancel()
+
+    def _timeout_error(self, cause: BaseException | None = None) -> ReconcileTimeout:
+        error = ReconcileTimeout(f"cancelled after {self._clock.monotonic() - self._began:.3f} s")
+        error.__cause__ = cause
+        return error
+
+
+def _task_shall_end() -> bool:
+    """Asked about a CancelledError that nothing of ours caused: whether somebody wants the present task to end.
+
+    If not, it is the user's code that raised it, say by awaiting a future that was cancelled, and it is taken back.
+    A worker that ended then would be missing from then on, and nobody would be told.
+    """
+    if anyio.current_effective_deadline() == -math.inf:
+        return True
+    task = asyncio.current_task()
+    while task is not None and task.cancelling():
+        task.uncancel()
+    return False

@@ -1,0 +1,244 @@
+"""WorkQueue: the asyncio shell around QueueState. One timer, one future per idle worker, no task."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from kopylite.clock import SYSTEM_CLOCK, Clock
+from kopylite.errors import QueueShutDown
+from kopylite.observers import QueueObserver
+from kopylite.workqueue.ratelimiters import RateLimiter
+from kopylite.workqueue.state import QueueState
+
+K = TypeVar("K", bound=Hashable)
+
+# The event loop's own timers are not finer; keys that are due within it are woken together.
+TICK = 0.001
+
+
+@dataclass(frozen=True, slots=True)
+class QueueStatistics:
+    """A queue at one moment. Times are ages in seconds.
+
+    Attributes:
+        ready: keys that could run now, those whose earlier run is not done included.
+        ready_by_priority: the same, by priority.
+        waiting: keys whose time has not come.
+        running: keys handed out and not done.
+        failing: keys with failures that are not forgotten.
+        longest_ready: age of the ready key that waited longest; 0 without one.
+        longest_running: age of the run that runs longest; 0 without one.
+        unfinished: sum of the ages of all runs.
+    """
+
+    ready: int
+    ready_by_priority: Mapping[int, int]
+    waiting: int
+    running: int
+    failing: int
+    longest_ready: float
+    longest_running: float
+    unfinished: float
+
+
+class WorkQueue(Generic[K]):
+    """Keeps each key once and hands it to one worker at a time; see `state.py` for the rules.
+
+    Guarantees: a key that was added is handed out after the add, unless it is cancelled or the queue shut down; no
+    key is handed out again before `done`; adds during a run make exactly one more run.
+
+    Belongs to one event loop. Every method but get() and drain() returns at once.
+
+    Args:
+        clock: time and randomness; its monotonic() must run at the speed of the event loop's time.
+        rate_limiter: how long failed keys wait.
+        observer: told about every key that becomes ready, is taken, done or delayed.
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Clock = SYSTEM_CLOCK,
+        rate_limiter: RateLimiter[K] | None = None,
+        observer: QueueObserver | None = None,
+    ) -> None:
+        self._clock = clock
+        self._limiter: RateLimiter[K] = RateLimiter() if rate_limiter is None else rate_limiter
+        self._observer = observer or QueueObserver()
+        self._state: QueueState[K] = QueueState()
+        self._shut_down = False
+        self._drained = asyncio.Event()
+        # One future per worker that waits in get(), in the order of their coming.
+        self._idle: deque[asyncio.Future[None]] = deque()
+        # Set only while somebody is idle: a busy worker looks at the heap itself before it takes the next key.
+        # The deadline is kept beside it because a handle cannot be trusted to know it (uvloop).
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_due = 0.0
+
+    def __len__(self) -> int:
+        """Keys that could run now; see QueueStatistics.ready."""
+        self._promote()
+        return self._state.ready
+
+    def add(self, key: K, *, priority: int = 0, after: float = 0.0) -> None:
+        """Ask for a run of `key`, not before `after` seconds. Ignored once the queue is shut down.
+
+        If a run is to come already, it comes at the earlier time and with the higher priority of both.
+        """
+        if self._shut_down:
+            return
+        if after > 0:
+            self._observer.delayed()
+        if self._state.add(key, self._clock.monotonic(), priority=priority, after=after):
+            self._observer.became_ready()
+            self._wake(1)
+        elif self._idle:
+            self._set_timer()
+
+    def add_rate_limited(self, key: K, *, priority: int = 0) -> float:
+        """Count a failure of `key`, add it after its back-off, and return that delay in seconds."""
+        clock = self._clock
+        delay = self._limiter.when(key, clock.monotonic(), clock.random())
+        self.add(key, priority=priority, after=delay)
+        return delay
+
+    def forget(self, key: K) -> None:
+        """Forget the failures of `key`. A run to come stays."""
+        self._limiter.forget(key)
+
+    def failures(self, key: K) -> int:
+        """Failures of `key` since it was last forgotten."""
+        return self._limiter.failures(key)
+
+    def cancel(self, key: K) -> bool:
+        """Take back the run to come of `key`, and say whether there was one. A run in progress goes on."""
+        return self._state.cancel(key)
+
+    def get_nowait(self) -> tuple[K, int] | None:
+        """The next key to run and its priority, or None when nothing is ready. Call done(key) afterwards.
+
+        Raises:
+            QueueShutDown: nothing more will come.
+        """
+        if self._shut_down:
+            raise QueueShutDown("the work queue is shut down")
+        now = self._promote()
+        taken = self._state.take(now)
+        if taken is None:
+            return None
+        self._observer.taken(taken.waited)
+        return taken.key, taken.priority
+
+    async def get(self) -> tuple[K, int]:
+        """As get_nowait(), but waits until there is something.
+
+        Raises:
+            QueueShutDown: nothing more will come.
+        """
+        while (item := self.get_nowait()) is None:
+            waiter = asyncio.get_running_loop().create_future()
+            self._idle.append(waiter)
+            self._set_timer()
+            try:
+                await waiter
+            except asyncio.CancelledError:
+                if waiter in self._idle:
+                    self._idle.remove(waiter)
+                else:
+                    self._wake(1)  # woken and cancelled in the same turn: the key is for somebody else
+                raise
+        return item
+
+    def done(self, key: K) -> None:
+        """The run of `key` ended. If it was added meanwhile, it is ready again.
+
+        Raises:
+            KeyError: the key is not running.
+        """
+        worked, ready = self._state.done(key, self._clock.monotonic())
+        self._observer.done(worked)
+        if ready:
+            self._wake(1)
+        if self._shut_down and not self._state.any_running():
+            self._drained.set()
+
+    def shut_down(self) -> None:
+        """Drop all runs to come, ignore further adds, and let every get() raise QueueShutDown. Final."""
+        self._shut_down = True
+        self._state.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        while self._idle:
+            waiter = self._idle.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+        if not self._state.any_running():
+            self._drained.set()
+
+    async def drain(self) -> None:
+        """Shut down, and wait until every key that runs is done."""
+        self.shut_down()
+        await self._drained.wait()
+
+    def running(self) -> dict[K, float]:
+        """The keys that run now, and for how many seconds."""
+        now = self._clock.monotonic()
+        return {key: now - since for key, since in self._state.running().items()}
+
+    def statistics(self) -> QueueStatistics:
+        """The queue as it is now."""
+        now = self._promote()
+        state = self._state
+        ages = self.running().values()
+        oldest = state.oldest_ready()
+        return QueueStatistics(
+            ready=state.ready,
+            ready_by_priority=state.ready_by_priority(),
+            waiting=state.waiting,
+            running=len(ages),
+            failing=len(self._limiter),
+            longest_ready=0.0 if oldest is None else now - oldest,
+            longest_running=max(ages, default=0.0),
+            unfinished=sum(ages),
+        )
+
+    def _promote(self) -> float:
+        """Make ready what is due, and return the time."""
+        now = self._clock.monotonic()
+        if count := self._state.promote(now):
+            for _ in range(count):
+                self._observer.became_ready()
+            self._wake(count)
+        return now
+
+    def _wake(self, count: int) -> None:
+        """Let up to `count` idle workers look for a key."""
+        idle = self._idle
+        while count and idle and self._state.takeable():
+            waiter = idle.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                count -= 1
+
+    def _set_timer(self) -> None:
+        due = self._state.next_time()
+        if due is None:
+            return
+        if self._timer is not None:
+            if self._timer_due <= due:
+                return
+            self._timer.cancel()
+        self._timer_due = due
+        delay = max(due - self._clock.monotonic(), TICK)
+        self._timer = asyncio.get_running_loop().call_later(delay, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self._promote()
+        if self._idle:
+            self._set_timer()
