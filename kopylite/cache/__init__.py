@@ -1,0 +1,27 @@
+"""REMEMBER: what the API server has said, as bytes, with everybody who must hear of a change."""
+
+from __future__ import annotations
+
+from kopylite.cache.informer import DeltaHandler, Handle, Informer, InformerStatistics, Scope
+from kopylite.cache.record import Record
+from kopylite.cache.selectors import LabelSelector, parse_label_selector
+from kopylite.cache.shared import KindFinder, SharedCache
+from kopylite.cache.steps import Phase, Problem
+from kopylite.cache.store import Delta, Store
+
+__all__ = [
+    "Delta",
+    "DeltaHandler",
+    "Handle",
+    "Informer",
+    "InformerStatistics",
+    "KindFinder",
+    "LabelSelector",
+    "Phase",
+    "Problem",
+    "Record",
+    "Scope",
+    "SharedCache",
+    "Store",
+    "parse_label_selector",
+]

@@ -1,0 +1,129 @@
+"""Indexer: which objects hold which values, per namespace and across namespaces.
+
+It holds keys, not records, and remembers the values of each key: an update that keeps its values touches nothing,
+and a function that changes its mind can't leave an entry behind.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import msgspec
+
+from kopylite.cache.record import Record
+from kopylite.errors import RegistrationError
+from kopylite.objects import ObjectKey
+
+IndexFunction = Callable[[Record], Iterable[str]]
+
+_log: Final = logging.getLogger("kopylite.cache")
+
+
+class Indexer:
+    """All indexes of one store.
+
+    Attributes:
+        names: of the indexes.
+    """
+
+    def __init__(self) -> None:
+        self.names: dict[str, IndexFunction] = {}
+        self._given: dict[str, IndexFunction | None] = {}
+        # index name -> value -> namespace -> keys
+        self._found: dict[str, dict[str, dict[str, set[ObjectKey]]]] = {}
+        self._held: dict[str, dict[ObjectKey, tuple[str, ...]]] = {}
+
+    def add(self, name: str, function: IndexFunction | None, records: Iterable[Record]) -> None:
+        """Add an index over `records` and all that is put later; again with the same function: nothing happens.
+
+        Raises:
+            RegistrationError: the name is taken by another function.
+        """
+        if name in self.names:
+            if self._given[name] is not function:
+                raise RegistrationError(f"index {name!r} exists already, with another function")
+            return
+        self.names[name] = function or path_values(name)
+        self._given[name] = function
+        self._found[name] = {}
+        self._held[name] = {}
+        for record in records:
+            self._put(name, record)
+
+    def find(self, name: str, value: str, namespace: str = "") -> set[ObjectKey]:
+        """The keys that hold the value, in a namespace or ("") in all. The set is the caller's."""
+        spaces = self._found[name].get(value, {})
+        return set(spaces.get(namespace, ())) if namespace else set().union(*spaces.values())
+
+    def put(self, record: Record) -> None:
+        for name in self.names:
+            self._put(name, record)
+
+    def remove(self, key: ObjectKey) -> None:
+        for name in self.names:
+            self._drop(name, key, self._held[name].pop(key, ()))
+
+    def _put(self, name: str, record: Record) -> None:
+        key = record.key
+        values = self._values(name, record)
+        held = self._held[name].get(key, ())
+        if values == held:
+            return
+        self._drop(name, key, held)
+        if not values:
+            self._held[name].pop(key, None)
+            return
+        self._held[name][key] = values
+        found = self._found[name]
+        for value in values:
+            found.setdefault(value, {}).setdefault(key.namespace, set()).add(key)
+
+    def _drop(self, name: str, key: ObjectKey, values: tuple[str, ...]) -> None:
+        found = self._found[name]
+        for value in values:
+            spaces = found[value]
+            keys = spaces[key.namespace]
+            keys.discard(key)
+            if not keys:
+                del spaces[key.namespace]
+            if not spaces:
+                del found[value]
+
+    def _values(self, name: str, record: Record) -> tuple[str, ...]:
+        """What the function says; an object that it fails on has no values, and is named in the log."""
+        try:
+            return tuple(dict.fromkeys(self.names[name](record)))
+        except Exception:
+            _log.exception("index %r failed on %s: the object is left out of it", name, record.key)
+            return ()
+
+
+def path_values(path: str) -> IndexFunction:
+    """The function that reads the values at a dotted path of the body: "spec.config", "spec.volumes.name".
+
+    A list on the way stands for each of its items; numbers and booleans are spelled as in JSON; null and objects
+    have no value. Only the first field of the path is decoded.
+    """
+    first, *rest = path.split(".")
+    model = msgspec.defstruct("Top", [("value", Any, None)], rename={"value": first}, gc=False)
+    decode = msgspec.json.Decoder(model).decode
+
+    def values(record: Record) -> Iterable[str]:
+        top: Any = decode(record.body)
+        return _leaves(top.value, rest)
+
+    return values
+
+
+def _leaves(value: Any, path: list[str]) -> list[str]:
+    if isinstance(value, list):
+        return [leaf for item in value for leaf in _leaves(item, path)]
+    if path:
+        return _leaves(value.get(path[0]), path[1:]) if isinstance(value, dict) else []
+    if isinstance(value, str):
+        return [value]
+    if value is None or isinstance(value, dict):
+        return []
+    return [msgspec.json.encode(value).decode()]

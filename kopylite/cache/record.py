@@ -1,0 +1,295 @@
+"""Record: what the cache holds of one object. RecordDecoder: how it comes out of the bytes of a list or watch.
+
+Rules of this file: nothing is decoded but metadata, and nothing is kept but exact-size bytes. The body is the
+object as the server sent it, less managedFields (a third of a Pod), plus the apiVersion and kind that typed
+lists leave out of their items. Every reader decodes the body for itself, so it owns what it gets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Generic, TypeVar
+
+import msgspec
+from msgspec import Raw, Struct
+
+from kopylite.client.codec import decode_list
+from kopylite.errors import ApiError, StreamBroken, error_from_status
+from kopylite.objects import Kind, ObjectKey, OwnerReference
+
+V = TypeVar("V")
+
+# managedFields is the only key of metadata that holds a list of objects under this name: labels and annotations
+# hold strings. In JSON text a quote inside a string is escaped, so these bytes can only be a key.
+_MANAGED_FIELDS: Final = b'"managedFields":['
+_OBJECT: Final = b'"object":'
+_INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
+
+# Equal label sets share one dict. The table is emptied when it is full, which only costs some sharing: pods of a
+# StatefulSet carry their own name as a label, and must not make it grow for ever.
+_INTERNED_VALUES: Final = 8192
+_EXCERPT: Final = 120  # bytes of a bad line that its error shows
+
+
+class Record(Struct, frozen=True, eq=False, gc=False):
+    """One stored object. Immutable, except that nobody may change the shared `labels`.
+
+    gc=False because it can't be part of a reference cycle: 100,000 records cost the collector nothing.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    resource_version: str
+    generation: int
+    labels: Mapping[str, str] | None
+    owner_references: tuple[OwnerReference, ...]
+    finalizers: tuple[str, ...]
+    deletion_timestamp: str | None
+    body: bytes
+
+    @property
+    def key(self) -> ObjectKey:
+        return ObjectKey(self.namespace, self.name)
+
+    def annotations(self) -> dict[str, str]:
+        """Decoded from the body at each call."""
+        return _decode_annotated(self.body).metadata.annotations or {}
+
+    def __repr__(self) -> str:
+        return f"Record({self.key}, uid={self.uid!r}, resource_version={self.resource_version!r})"
+
+
+class Bookmark(Struct, frozen=True, gc=False):
+    """The server has sent every event up to this version; `initial_end`: and with it the whole initial state."""
+
+    resource_version: str
+    initial_end: bool
+
+
+class Page(Struct, frozen=True, gc=False):
+    """One page of a list: its records, the list's version, and where to go on ("" at the end)."""
+
+    records: list[Record]
+    resource_version: str
+    continue_token: str
+
+
+class BadFrame(StreamBroken):
+    """Bytes in a list or watch that are no object of the API: cut, garbled, or from something that is no server."""
+
+
+class _Metadata(Struct, gc=False, rename="camel"):
+    name: str = ""
+    namespace: str | None = None
+    uid: str = ""
+    resource_version: str = ""
+    generation: int | None = None
+    deletion_timestamp: str | None = None
+    labels: Raw = Raw()
+    owner_references: Raw = Raw()
+    finalizers: Raw = Raw()
+    managed_fields: Raw = Raw()
+
+
+class _Object(Struct, gc=False, rename="camel"):
+    metadata: _Metadata
+    kind: str = ""
+
+
+class _RawMetadata(Struct, gc=False):
+    metadata: Raw
+
+
+class _Frame(Struct, gc=False):
+    type: str
+    object: Raw
+
+
+class _Annotations(Struct, gc=False, rename="camel"):
+    annotations: dict[str, str] | None = None
+    resource_version: str = ""
+
+
+class _Annotated(Struct, gc=False):
+    metadata: _Annotations
+
+
+_decode_object = msgspec.json.Decoder(_Object).decode
+_decode_raw_metadata = msgspec.json.Decoder(_RawMetadata).decode
+_decode_frame = msgspec.json.Decoder(_Frame).decode
+_decode_annotated = msgspec.json.Decoder(_Annotated).decode
+
+# How the API server begins the line of a change; anything else is decoded the slow way.
+_CHANGES: Final = ("ADDED", "MODIFIED", "DELETED")
+_HEADS: Final = {f'{{"type":"{word}",'.encode(): word for word in _CHANGES}
+
+Frame = tuple[str, Record | Bookmark | ApiError]
+
+
+class RecordDecoder:
+    """Turns the bytes of one resource into Records.
+
+    Args:
+        kind: completes items of lists that come without apiVersion and kind.
+        metadata_only: the server was asked for PartialObjectMetadata; bodies get the real kind.
+    """
+
+    def __init__(self, kind: Kind, *, metadata_only: bool = False) -> None:
+        head = {"apiVersion": kind.api_version, "kind": kind.kind}
+        self._kind = kind
+        self._head = msgspec.json.encode(head)[:-1] + b","
+        self._metadata_only = metadata_only
+        self._labels: _Interned[Mapping[str, str] | None] = _Interned(dict[str, str], None)
+        self._owners: _Interned[tuple[OwnerReference, ...]] = _Interned(
+            tuple[OwnerReference, ...], (), _owners_one_by_one
+        )
+        self._finalizers: _Interned[tuple[str, ...]] = _Interned(tuple[str, ...], ())
+        self._namespaces: dict[str, str] = {}
+
+    def frame(self, line: bytes) -> Frame:
+        """One line of a watch: its type, and a Record, a Bookmark, or (type ERROR) the server's error.
+
+        Raises:
+            BadFrame: it is none of these.
+        """
+        start = line.find(_OBJECT, 0, 40)
+        word = _HEADS.get(line[:start]) if start > 0 else None
+        if word is not None:
+            try:
+                return word, self._record(line, start + len(_OBJECT), len(line) - 1)
+            except ValueError:
+                pass  # perhaps only spelled in another way
+        try:
+            return self._any_frame(line)
+        except ValueError as error:
+            raise BadFrame(f"not a watch event: {error}: {line[:_EXCERPT]!r}") from None
+
+    def page(self, body: bytes) -> Page:
+        """One answer to a list.
+
+        Raises:
+            StreamBroken: it is no list.
+        """
+        page = decode_list(body)
+        try:
+            records = [self._record(item, 0, len(item)) for item in map(bytes, page.items)]
+        except ValueError as error:
+            raise BadFrame(f"not a list of {self._kind}: {error}") from None
+        return Page(records, page.resource_version, page.continue_token)
+
+    def _any_frame(self, line: bytes) -> Frame:
+        frame = _decode_frame(line)
+        body = bytes(frame.object)
+        if frame.type in ("BOOKMARK", "ERROR"):
+            return self._special(frame.type, body)
+        if frame.type not in _CHANGES:
+            raise ValueError(f"unknown type {frame.type!r}")
+        return frame.type, self._record(body, 0, len(body))
+
+    def _special(self, word: str, body: bytes) -> Frame:
+        if word == "ERROR":
+            status = msgspec.json.decode(body, type=dict[str, Any])
+            return word, error_from_status(status)
+        metadata = _decode_annotated(body).metadata
+        return word, Bookmark(
+            metadata.resource_version, (metadata.annotations or {}).get(_INITIAL_EVENTS_END) == "true"
+        )
+
+    def _record(self, text: bytes, start: int, end: int) -> Record:
+        """The record of the object at text[start:end]; ValueError if there is none."""
+        whole = memoryview(text)[start:end]
+        decoded = _decode_object(whole)
+        metadata = decoded.metadata
+        if not metadata.name:
+            raise ValueError("an object without a name")
+        namespace = metadata.namespace or ""
+        return Record(
+            self._namespaces.setdefault(namespace, namespace),
+            metadata.name,
+            metadata.uid,
+            metadata.resource_version,
+            metadata.generation or 0,
+            self._labels(metadata.labels),
+            self._owners(metadata.owner_references),
+            self._finalizers(metadata.finalizers),
+            metadata.deletion_timestamp,
+            self._body(text, whole, start, end, decoded),
+        )
+
+    def _body(self, text: bytes, whole: memoryview, start: int, end: int, decoded: _Object) -> bytes:
+        if self._metadata_only:
+            metadata_text = bytes(_decode_raw_metadata(whole).metadata)
+            text = b"".join((self._head, b'"metadata":', metadata_text, b"}"))
+            whole, start, end = memoryview(text), 0, len(text)
+        managed = memoryview(decoded.metadata.managed_fields).nbytes
+        cut_from, cut_to = _managed_fields_span(text, start, end, managed) if managed else (end, end)
+        if cut_from < 0:
+            whole = memoryview(_rebuilt_without_managed_fields(whole))
+            text, start, end = bytes(whole), 0, len(whole)
+            cut_from = cut_to = end
+        if decoded.kind or self._metadata_only:
+            return b"".join((text[start:cut_from], text[cut_to:end]))
+        return b"".join((self._head, text[start + 1 : cut_from], text[cut_to:end]))
+
+
+class _Interned(Generic[V]):
+    """Equal JSON texts give one shared value, decoded once."""
+
+    __slots__ = ("_decode", "_empty", "_fallback", "_values")
+
+    def __init__(self, model: Any, empty: V, fallback: Callable[[Raw], V] | None = None) -> None:
+        self._decode = msgspec.json.Decoder(model).decode
+        self._fallback = fallback
+        self._empty: dict[bytes, V] = {b"": empty, b"null": empty}
+        self._values = self._empty.copy()
+
+    def __call__(self, raw: Raw) -> V:
+        text = bytes(raw)
+        try:
+            return self._values[text]
+        except KeyError:
+            pass
+        if len(self._values) >= _INTERNED_VALUES:
+            self._values = self._empty.copy()
+        try:
+            value: V = self._decode(text)
+        except ValueError:
+            if self._fallback is None:
+                raise
+            value = self._fallback(raw)
+        self._values[text] = value
+        return value
+
+
+def _owners_one_by_one(raw: Raw) -> tuple[OwnerReference, ...]:
+    """The references that can be read: one of a wrong shape must not hide the others."""
+    found: list[OwnerReference] = []
+    for item in msgspec.json.decode(raw, type=list[Raw]):
+        try:
+            found.append(msgspec.json.decode(item, type=OwnerReference))
+        except ValueError:
+            continue
+    return tuple(found)
+
+
+def _managed_fields_span(text: bytes, start: int, end: int, size: int) -> tuple[int, int]:
+    """Where metadata.managedFields (a value of `size` bytes) and one comma beside it lie; (-1, -1) if unsure.
+
+    Unsure: the same key with a list occurs a second time somewhere in the object, or the text is spaced out.
+    """
+    at = text.find(_MANAGED_FIELDS, start, end)
+    if at < 0:
+        return -1, -1
+    after = at + len(_MANAGED_FIELDS) - 1 + size
+    if text.find(_MANAGED_FIELDS, at + 1, end) >= 0:
+        return -1, -1
+    if text[at - 1] == ord(","):
+        return at - 1, after
+    return (at, after + 1) if text[after] == ord(",") else (at, after)
+
+
+def _rebuilt_without_managed_fields(whole: memoryview) -> bytes:
+    decoded = msgspec.json.decode(whole)
+    decoded["metadata"].pop("managedFields", None)
+    return bytes(memoryview(msgspec.json.encode(decoded)))  # the encoder's own bytes hold more memory than they show

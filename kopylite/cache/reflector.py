@@ -1,0 +1,204 @@
+"""Reflector: carries out what a WatchState decides, against one collection of one server, for ever."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final, Protocol
+
+import anyio
+import anyio.lowlevel
+
+from kopylite.cache.record import Frame, Record, RecordDecoder
+from kopylite.cache.steps import FindKind, ListPage, OpenWatch, Probe, Sleep, Snapshot, Step, Verdict
+from kopylite.cache.watchstate import WatchState
+from kopylite.client.codec import LineSplitter
+from kopylite.client.listwatch import ListWatch
+from kopylite.client.transport import ApiStream
+from kopylite.clock import Clock
+from kopylite.errors import Expired, KindNotFound, KopyliteError, StreamBroken
+from kopylite.observers import InformerObserver
+
+_log: Final = logging.getLogger("kopylite.cache")
+
+# How often an open stream is checked for silence: the limits of WatchState are exceeded by this much at most.
+SILENCE_CHECK: Final = 5.0
+
+Locate = Callable[[bool], Awaitable[ListWatch]]
+"""Finds the collection of a kind; True: ask the server even if the answer is remembered. Raises KindNotFound."""
+
+
+class Sink(Protocol):
+    """Where the changes go: an Informer."""
+
+    def known(self, record: Record) -> Record:
+        """The same state as it is already held, or else `record`."""
+
+    def changed(self, word: str, record: Record) -> None:
+        """One event, ADDED, MODIFIED or DELETED. It must not raise."""
+
+    def advanced(self, version: str) -> None:
+        """Every change up to this version has been handed over."""
+
+    async def replace(self, snapshot: Snapshot) -> None:
+        """The whole state; it pauses in between to let other tasks run."""
+
+
+class Reflector:
+    """List-then-watch of one collection into a sink.
+
+    Args:
+        name: of the collection, for the log.
+        state: decides.
+        locate: finds the collection.
+        decoder: of the collection's objects.
+        sink: gets the changes, in order.
+        clock: of time and jitter.
+        observer: is told.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        state: WatchState,
+        locate: Locate,
+        decoder: RecordDecoder,
+        sink: Sink,
+        clock: Clock,
+        observer: InformerObserver,
+    ) -> None:
+        self._name = name
+        self._state = state
+        self._locate = locate
+        self._decoder = decoder
+        self._sink = sink
+        self._clock = clock
+        self._observer = observer
+        self._collection: ListWatch | None = None
+        self._reading: anyio.CancelScope | None = None  # of the stream that is waited for, if any
+        self._reported: type[Exception] | None = None
+
+    async def run(self) -> None:
+        """Run until cancelled. Errors of the server and the network are never raised, only retried."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._break_silence)
+            while True:
+                step = self._state.next(self._clock.random())
+                try:
+                    await self._take(step)
+                except KopyliteError as error:
+                    self._report(error)
+                    self._state.failed(error, self._clock.monotonic(), self._clock.random())
+
+    async def _take(self, step: Step) -> None:
+        match step:
+            case Sleep(seconds):
+                await self._clock.sleep(seconds)
+            case FindKind(again):
+                await self._find_kind(again)
+            case ListPage(limit, continue_token):
+                await self._list_page(limit, continue_token)
+            case Probe():
+                page = self._decoder.page(await self._source.list_page(limit=1))
+                self._state.probed(page.resource_version, self._clock.monotonic())
+            case OpenWatch():
+                await self._watch(step)
+
+    @property
+    def _source(self) -> ListWatch:
+        assert self._collection is not None, "WatchState finds the kind first"
+        return self._collection
+
+    async def _find_kind(self, again: bool) -> None:
+        try:
+            self._collection = await self._locate(again)
+        except KindNotFound as error:
+            self._report(error)
+            gone = self._state.kind_missing(error, self._clock.monotonic(), self._clock.random())
+            if gone is not None:
+                await self._sink.replace(gone)
+        else:
+            self._state.found()
+
+    async def _list_page(self, limit: int, continue_token: str) -> None:
+        if not continue_token:
+            self._observer.relisted()
+        body = await self._source.list_page(limit=limit, continue_token=continue_token)
+        page = self._decoder.page(body)
+        page.records[:] = map(self._sink.known, page.records)
+        snapshot = self._state.listed(page)
+        if snapshot is not None:
+            await self._sink.replace(snapshot)
+        await anyio.lowlevel.checkpoint()
+
+    async def _watch(self, step: OpenWatch) -> None:
+        """One stream, from opening to end."""
+        state, clock = self._state, self._clock
+        if step.initial:
+            self._observer.relisted()
+        state.opening(step, clock.monotonic())
+        end: Callable[[float, float], Exception | None] = state.silent
+        with anyio.CancelScope() as self._reading:
+            try:
+                async with self._source.watch(
+                    resource_version=step.version,
+                    timeout_seconds=step.timeout_seconds,
+                    send_initial_events=step.initial,
+                ) as stream:
+                    state.opened(clock.monotonic())
+                    await self._read(stream, self._reading)
+                end = state.closed
+            finally:
+                self._reading = None
+        if problem := end(clock.monotonic(), clock.random()):
+            self._report(problem)
+
+    async def _read(self, stream: ApiStream, scope: anyio.CancelScope) -> None:
+        """Apply the frames of a stream until it ends.
+
+        Raises:
+            ApiError, TransportError: it ended in another way than cleanly.
+        """
+        state, sink, now = self._state, self._sink, self._clock.monotonic
+        splitter, decode, received = LineSplitter(), self._decoder.frame, self._state.received
+        async for chunk in stream.chunks():
+            state.heard = now()
+            for line in splitter.feed(chunk):
+                frame = decode(line)
+                verdict = received(frame)
+                if verdict is Verdict.REPLACE:
+                    self._reading = None  # a silence that we make ourselves doesn't count
+                    await sink.replace(state.snapshot())
+                    self._reading = scope
+                    state.heard = now()
+                elif verdict is not Verdict.COLLECT:
+                    self._hand_over(frame, verdict)
+        if splitter.pending:
+            raise StreamBroken("the stream ended in the middle of a line")
+
+    def _hand_over(self, frame: Frame, verdict: Verdict) -> None:
+        word, content = frame
+        if verdict is Verdict.APPLY and isinstance(content, Record):
+            self._sink.changed(word, content)
+        self._sink.advanced(self._state.version)
+        self._observer.event(word.lower())
+
+    async def _break_silence(self) -> None:
+        """Cancel the open stream when its deadline has passed."""
+        while True:
+            await self._clock.sleep(SILENCE_CHECK)
+            if self._reading is not None and self._clock.monotonic() >= self._state.deadline():
+                self._reading.cancel()
+
+    def _report(self, error: Exception) -> None:
+        """Once for each kind of problem, until the stream has worked again: a retry is not news."""
+        kind = type(error)
+        self._observer.watch_failed(kind.__name__)
+        if self._state.problem(self._clock.monotonic()) is None:
+            self._reported = None
+        if kind is self._reported:
+            _log.debug("%s: %s", self._name, error)
+            return
+        self._reported = kind
+        level = logging.INFO if isinstance(error, Expired) else logging.WARNING
+        _log.log(level, "%s: %s; trying again", self._name, error)

@@ -1,0 +1,138 @@
+"""SharedCache: the informers of one process, one for each scope, kept for as long as somebody uses them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import anyio
+from anyio.abc import TaskGroup
+
+from kopylite.cache.informer import Informer, InformerStatistics, Scope
+from kopylite.cache.store import Store
+from kopylite.client.listwatch import ListWatch
+from kopylite.client.transport import Transport
+from kopylite.client.verbs import ResourceInfo, Selection
+from kopylite.clock import SYSTEM_CLOCK, Clock
+from kopylite.objects import Kind
+from kopylite.observers import InformerObserver
+
+
+class KindFinder(Protocol):
+    """Discovery."""
+
+    async def find(self, kind: Kind, *, again: bool = False) -> ResourceInfo:
+        """Plural and scope of a kind; `again`: ask the server. Raises KindNotFound."""
+
+
+@dataclass(slots=True)
+class _Entry:
+    informer: Informer
+    users: int = 0
+    stop: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+
+
+class SharedCache:
+    """Hands out informers. All users of a scope share one; it stops when the last of them releases it.
+
+    Args:
+        transport: brings the answers.
+        resources: knows plural and scope of kinds.
+        clock: of time and jitter.
+        observe: makes the observer of an informer.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        resources: KindFinder,
+        *,
+        clock: Clock = SYSTEM_CLOCK,
+        observe: Callable[[Scope], InformerObserver] = lambda scope: InformerObserver(),
+    ) -> None:
+        self._transport = transport
+        self._resources = resources
+        self._clock = clock
+        self._observe = observe
+        self._entries: dict[Scope, _Entry] = {}
+        self._unstreamed: set[Kind] = set()
+        self._tasks: TaskGroup | None = None
+
+    async def run(self) -> None:
+        """Run all informers, also those that are acquired later, until cancelled."""
+        async with anyio.create_task_group() as self._tasks:
+            for entry in self._entries.values():
+                self._tasks.start_soon(self._run, entry)
+            await anyio.sleep_forever()
+
+    def acquire(
+        self,
+        kind: Kind,
+        *,
+        namespace: str = "",
+        labels: str = "",
+        fields: str = "",
+        metadata_only: bool = False,
+    ) -> Informer:
+        """The informer of a scope, begun if it is new. Give it back with `release`.
+
+        It is not synced yet: wait for that, or read from the server meanwhile.
+        """
+        scope = Scope(_plain(kind), namespace, labels, fields, metadata_only)
+        entry = self._entries.get(scope)
+        if entry is None:
+            entry = self._entries[scope] = _Entry(self._begin(kind, scope))
+            if self._tasks is not None:
+                self._tasks.start_soon(self._run, entry)
+        entry.users += 1
+        return entry.informer
+
+    def release(self, informer: Informer) -> None:
+        """Give an informer back, once for each `acquire`; the last time it stops and forgets everything."""
+        entry = self._entries.get(informer.scope)
+        if entry is None or entry.informer is not informer:
+            return
+        entry.users -= 1
+        if entry.users == 0:
+            del self._entries[informer.scope]
+            entry.stop.cancel()
+
+    def store_for(self, kind: Kind, namespace: str) -> Store | None:
+        """The store that reads of a kind may rely on: it holds everything in the namespace ("": in all), and was
+        complete at least once. None: there is no such store, ask the server.
+        """
+        plain = _plain(kind)
+        for candidate in (namespace, "") if namespace else ("",):
+            entry = self._entries.get(Scope(plain, candidate))
+            if entry is not None and entry.informer.has_state:
+                return entry.informer.store
+        return None
+
+    @property
+    def informers(self) -> list[Informer]:
+        return [entry.informer for entry in self._entries.values()]
+
+    def statistics(self) -> list[InformerStatistics]:
+        """Of every informer."""
+        return [informer.statistics() for informer in self.informers]
+
+    def _begin(self, kind: Kind, scope: Scope) -> Informer:
+        async def locate(again: bool) -> ListWatch:
+            resource = await self._resources.find(kind, again=again)
+            # A cluster-scoped kind has no namespaces to be limited to.
+            namespace = scope.namespace if resource.namespaced else ""
+            selection = Selection(scope.labels, scope.fields)
+            return ListWatch(self._transport, resource, namespace, selection, scope.metadata_only)
+
+        observer = self._observe(scope)
+        return Informer(scope, locate, clock=self._clock, observer=observer, unstreamed=self._unstreamed)
+
+    async def _run(self, entry: _Entry) -> None:
+        with entry.stop:
+            await entry.informer.run()
+
+
+def _plain(kind: Kind) -> Kind:
+    """The kind without what may or may not be known about it."""
+    return Kind(kind.api_version, kind.kind)

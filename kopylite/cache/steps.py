@@ -1,0 +1,96 @@
+"""What list-then-watch can decide, as values: steps to take, verdicts on frames, and why a stream failed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, StrEnum, auto
+
+from kopylite.cache.record import Record
+from kopylite.errors import StreamBroken
+from kopylite.objects import ObjectKey
+
+
+@dataclass(frozen=True, slots=True)
+class FindKind:
+    """Ask discovery whether the server serves the kind; `again`: it said yes before, so don't believe a memory."""
+
+    again: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ListPage:
+    """Get a page of the list, without a version. `limit` 0: all of it at once."""
+
+    limit: int
+    continue_token: str
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """Get a list of at most one object, for its version."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenWatch:
+    """Watch from a version; or, with `initial`, stream the whole state first (sendInitialEvents)."""
+
+    version: str
+    initial: bool
+    timeout_seconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sleep:
+    """Wait before the next step."""
+
+    seconds: float
+
+
+Step = FindKind | ListPage | Probe | OpenWatch | Sleep
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The whole state at a version; it replaces what the store holds. `initial`: the store held nothing before."""
+
+    records: dict[ObjectKey, Record]
+    version: str
+    initial: bool
+
+
+class Verdict(Enum):
+    """What a frame of the watch asks for."""
+
+    APPLY = auto()  # put or remove the record of the frame
+    ADVANCE = auto()  # nothing changed, but the version moved
+    COLLECT = auto()  # keep reading: the initial state is not complete
+    REPLACE = auto()  # the initial state is complete: take `snapshot()`
+
+
+class Phase(StrEnum):
+    """What an informer is doing, for people."""
+
+    FINDING_KIND = "finding kind"
+    WAITING_FOR_KIND = "waiting for kind"
+    LISTING = "listing"
+    WATCHING = "watching"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why the stream does not work: the last error, and since when (monotonic seconds) it has not worked."""
+
+    error: Exception
+    since: float
+
+
+class Silence(StreamBroken):
+    """Nothing came for too long on an open connection."""
+
+
+class WentBack(StreamBroken):
+    """The server's version is lower than one that it has sent before."""
+
+
+class ClosedEarly(StreamBroken):
+    """The server ended a stream cleanly, but at once, or before the initial state was complete."""
