@@ -150,10 +150,9 @@ class Controller:
             raise UsageError(f"controller {self.name!r} was started before; make a new one")
         self._started = True
         try:
-            async with anyio.create_task_group() as self._runs:
-                async with anyio.create_task_group() as self._intake:
-                    if not self._stopping:
-                        await self._begin(self._intake, self._runs)
+            async with anyio.create_task_group() as self._runs, anyio.create_task_group() as self._intake:
+                if not self._stopping:
+                    await self._begin(self._intake, self._runs)
         finally:
             self._ended.set()
 
