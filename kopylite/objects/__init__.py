@@ -6,6 +6,7 @@ from kopylite.objects.adapters import Adapter, KindLike, adapter_of, key_of, kin
 from kopylite.objects.apimodel import ApiModel, ObjectMeta, OwnerRef
 from kopylite.objects.builtin_kinds import builtin_kind, builtin_kinds
 from kopylite.objects.condition import Condition
+from kopylite.objects.crd import crd_of, crds_of
 from kopylite.objects.kinds import GroupKind, Kind
 from kopylite.objects.meta import HasKey, ObjectKey, OwnerReference, compare_versions
 from kopylite.objects.modelcodec import to_wire
@@ -43,6 +44,8 @@ __all__ = [
     "builtin_kinds",
     "compare_versions",
     "controller_of",
+    "crd_of",
+    "crds_of",
     "has_controller_reference",
     "has_owner_reference",
     "key_of",

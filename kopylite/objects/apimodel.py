@@ -10,13 +10,13 @@ from kopylite.objects.wireschema import camel
 
 
 class ApiModel(BaseModel):
-    """A pydantic model with camelCase wire names, snake_case in Python, unknown fields kept.
+    """A pydantic model with camelCase names on the wire and snake_case in Python.
 
     Plain `BaseModel`s inside a CustomResource are read and written in the same way; deriving from ApiModel
     brings the camelCase names to the class's own constructor and `model_validate` too.
     """
 
-    model_config = ConfigDict(alias_generator=camel, populate_by_name=True, extra="allow")
+    model_config = ConfigDict(alias_generator=camel, populate_by_name=True)
 
 
 class OwnerRef(ApiModel):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar, get_origin
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -117,6 +117,9 @@ def _review(value: Any) -> _Exclusion:
                     value.model_fields_set.add(name)
                 if nested:
                     exclusion[name] = nested
+            elif get_origin(field.annotation) is Literal:
+                # A constant such as the tag of a union says which variant this is: it is never left out.
+                value.model_fields_set.add(name)
         return {} if isinstance(value, RootModel) else exclusion
     items: Any = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in items:

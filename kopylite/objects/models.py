@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from functools import cache
 from typing import Any, Generic, TypeVar
 
@@ -19,6 +19,7 @@ import msgspec
 from kopylite.errors import DecodeError, RegistrationError
 from kopylite.objects.builtin_kinds import builtin_kinds
 from kopylite.objects.kinds import Kind
+from kopylite.objects.wireformats import format_time
 
 ModelT = TypeVar("ModelT")
 
@@ -96,12 +97,18 @@ class _Field:
         self.convert = _converter(type_name)
 
 
-@cache
-def _fields(cls: Any) -> dict[str, _Field]:
-    return {
-        wire_name: _Field(attribute, wire_name, cls.openapi_types[attribute])
-        for attribute, wire_name in cls.attribute_map.items()
-    }
+_tables: dict[type[Any], dict[str, _Field]] = {}
+
+
+def _fields(cls: type[Any]) -> dict[str, _Field]:
+    """The table of a class, by wire name."""
+    table = _tables.get(cls)
+    if table is None:
+        table = _tables[cls] = {
+            wire_name: _Field(attribute, wire_name, cls.openapi_types[attribute])
+            for attribute, wire_name in cls.attribute_map.items()
+        }
+    return table
 
 
 @cache
@@ -204,8 +211,7 @@ def _dump(value: Any, wire_name: str = "") -> Any:
         return {key: _dump(item) for key, item in value.items()}
     if isinstance(value, datetime):
         digits = "microseconds" if wire_name in _MICRO_TIMES else "seconds"
-        utc = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
-        return utc.replace(tzinfo=None).isoformat(timespec=digits) + "Z"
+        return format_time(value, digits)
     if isinstance(value, date):
         return value.isoformat()
     if not hasattr(value, "openapi_types"):

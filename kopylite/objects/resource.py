@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from types import NoneType
 from typing import Any, ClassVar, Generic, Literal, TypedDict, TypeVar, Unpack, get_args, get_origin
 
@@ -13,6 +13,7 @@ from pydantic_core import PydanticUndefined
 from kopylite.errors import RegistrationError
 from kopylite.objects.apimodel import ApiModel, ObjectMeta
 from kopylite.objects.kinds import Kind
+from kopylite.objects.marks import Rule
 from kopylite.objects.modelcodec import codec_of
 
 SpecT = TypeVar("SpecT")
@@ -58,6 +59,8 @@ class ResourceOptions(TypedDict, total=False):
     columns: Sequence[PrinterColumn]
     selectable_fields: Sequence[str]
     scale: Scale | None
+    rules: Sequence[Rule]
+    annotations: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,8 @@ class Declaration:
         columns: what `kubectl get` prints beside the name.
         selectable_fields: JSONPaths usable in field selectors, e.g. ".spec.config".
         scale: the scale sub-resource, if any.
+        rules: validations of the whole object, in CEL.
+        annotations: of the CustomResourceDefinition itself.
     """
 
     group: str
@@ -97,6 +102,8 @@ class Declaration:
     columns: tuple[PrinterColumn, ...] = ()
     selectable_fields: tuple[str, ...] = ()
     scale: Scale | None = None
+    rules: tuple[Rule, ...] = ()
+    annotations: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def api_version(self) -> str:

@@ -5,7 +5,8 @@ a tree, nested models included, in which
 
 - a field without an alias of its own is called by its camelCase name, and its Python name is accepted on input;
 - fields that the model does not know are kept instead of dropped (unless the model says `extra="forbid"`), so
-  that reading, changing and writing an object loses nothing.
+  that reading, changing and writing an object loses nothing;
+- durations are texts like "1h30m", bytes are base64 and times without a zone are UTC, as in Kubernetes' own types.
 
 The user's classes are not touched: the validator and serializer compiled from the copy produce and read
 instances of the very same classes.
@@ -13,14 +14,27 @@ instances of the very same classes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+
+from kopylite.objects.wireformats import read_bytes, read_duration, write_bytes, write_duration, write_time
 
 # Parts of a core schema that hold data or functions, not schemas.
 _OPAQUE = frozenset(
     {"metadata", "default", "default_factory", "expected", "members", "cls", "ref", "function", "config"}
 )
+# Parts that map names to schemas.
+_MAPS = frozenset({"fields", "choices"})
 _FIELD_TYPES = frozenset({"model-field", "typed-dict-field", "dataclass-field"})
 _ALIASES = ("validation_alias", "serialization_alias")
+
+
+# How a type is read from JSON (None: pydantic's own way) and written to it.
+_FORMATS: dict[str, tuple[Callable[[Any], Any] | None, Callable[[Any], Any]]] = {
+    "bytes": (read_bytes, write_bytes),
+    "timedelta": (read_duration, write_duration),
+    "datetime": (None, write_time),
+}
 
 
 def camel(name: str) -> str:
@@ -37,8 +51,10 @@ def wire_schema(schema: Any) -> Any:
         return tuple(wire_schema(part) for part in schema)
     if not isinstance(schema, dict):
         return schema
-    copy = {key: part if key in _OPAQUE else wire_schema(part) for key, part in schema.items()}
+    copy = {key: _wire_part(key, part) for key, part in schema.items()}
     kind = copy.get("type")
+    if kind in _FORMATS and "serialization" not in copy:
+        return _with_format(copy)
     if kind in ("model", "typed-dict") and not copy.get("root_model"):
         _keep_unknown(copy)
     if kind in ("model-fields", "typed-dict"):
@@ -48,6 +64,24 @@ def wire_schema(schema: Any) -> Any:
         for field in copy["fields"]:
             _name_field(field["name"], field)
     return copy
+
+
+def _wire_part(key: str, part: Any) -> Any:
+    if key in _OPAQUE:
+        return part
+    if key in _MAPS and isinstance(part, dict):
+        # The keys are the user's names: a field may well be called "type" or "default".
+        return {name: wire_schema(inner) for name, inner in part.items()}
+    return wire_schema(part)
+
+
+def _with_format(schema: dict[str, Any]) -> dict[str, Any]:
+    read, write = _FORMATS[schema["type"]]
+    serialization = {"type": "function-plain", "function": write, "when_used": "json-unless-none"}
+    if read is None:
+        return {**schema, "serialization": serialization}
+    function = {"type": "no-info", "function": read}
+    return {"type": "function-before", "function": function, "schema": schema, "serialization": serialization}
 
 
 def _keep_unknown(schema: dict[str, Any]) -> None:

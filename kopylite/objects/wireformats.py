@@ -1,0 +1,95 @@
+"""The texts that Kubernetes uses for durations, times and bytes, to and from Python's own types."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+_UNITS = {
+    "h": 3_600_000_000_000,
+    "m": 60_000_000_000,
+    "s": 1_000_000_000,
+    "ms": 1_000_000,
+    "us": 1000,
+    "µs": 1000,
+    "μs": 1000,
+    "ns": 1,
+}
+_PART = re.compile(r"(\d+\.?\d*|\.\d+)(h|ms|m|s|us|µs|μs|ns)")
+
+
+def parse_duration(text: str) -> timedelta:
+    """A duration as Go writes it, such as "1h30m" or "-1.5s"; parts below a microsecond are cut off.
+
+    Raises:
+        ValueError: the text is no such duration.
+    """
+    sign, digits = (-1, text[1:]) if text.startswith("-") else (1, text.removeprefix("+"))
+    if digits == "0":
+        return timedelta()
+    nanoseconds, position = 0, 0
+    while match := _PART.match(digits, position):
+        whole, _, fraction = match[1].partition(".")
+        unit = _UNITS[match[2]]
+        nanoseconds += int(whole or 0) * unit + (int(fraction) * unit // 10 ** len(fraction) if fraction else 0)
+        position = match.end()
+    if position == 0 or position != len(digits):
+        raise ValueError(f"{text!r} is no duration; write it like 1h30m or 500ms")
+    return timedelta(microseconds=sign * (nanoseconds // 1000))
+
+
+def format_duration(duration: timedelta) -> str:
+    """A duration as Go prints it: "1h30m0s", "1.5s", "250ms", "0s"."""
+    total = duration // timedelta(microseconds=1)
+    sign, total = ("-", -total) if total < 0 else ("", total)
+    if total < 1_000_000:
+        if total == 0:
+            return "0s"
+        return f"{sign}{_decimal(total, 1000)}ms" if total >= 1000 else f"{sign}{total}µs"
+    minutes, microseconds = divmod(total, 60_000_000)
+    hours, minutes = divmod(minutes, 60)
+    text = f"{_decimal(microseconds, 1_000_000)}s"
+    if hours or minutes:
+        text = f"{minutes}m{text}"
+    return f"{sign}{hours}h{text}" if hours else f"{sign}{text}"
+
+
+def _decimal(value: int, unit: int) -> str:
+    whole, rest = divmod(value, unit)
+    return f"{whole}.{rest:0{len(str(unit)) - 1}d}".rstrip("0") if rest else str(whole)
+
+
+def format_time(moment: datetime, timespec: str = "auto") -> str:
+    """RFC 3339 in UTC with "Z"; a datetime without a zone is taken as UTC."""
+    utc = moment.replace(tzinfo=None) if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
+    return utc.isoformat(timespec=timespec) + "Z"
+
+
+def read_duration(value: Any) -> Any:
+    """For a validator: the duration in a text; anything else as it is."""
+    return parse_duration(value) if isinstance(value, str) else value
+
+
+def read_bytes(value: Any) -> Any:
+    """For a validator: the bytes in a base64 text; anything else as it is."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return base64.b64decode(value, validate=True)
+    except binascii.Error:
+        raise ValueError("not a base64 text") from None
+
+
+def write_duration(value: Any) -> Any:
+    return format_duration(value) if isinstance(value, timedelta) else value
+
+
+def write_time(value: Any) -> Any:
+    return format_time(value) if isinstance(value, datetime) else value
+
+
+def write_bytes(value: Any) -> Any:
+    return base64.b64encode(value).decode() if isinstance(value, (bytes, bytearray)) else value
