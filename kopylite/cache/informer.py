@@ -93,6 +93,11 @@ class Handle:
         self._backlog = backlog
         self._caught_up = anyio.Event()
 
+    @property
+    def synced(self) -> bool:
+        """It has been told of every object of the first state."""
+        return self._caught_up.is_set()
+
     async def wait_synced(self) -> None:
         """Wait until the handler has been told of every object of the first state."""
         await self._caught_up.wait()

@@ -1,0 +1,49 @@
+"""WHY: which events matter, and whose reconcile they concern."""
+
+from __future__ import annotations
+
+from kopylite.triggers.events import Event, EventType, event_of
+from kopylite.triggers.handlers import (
+    LOW_PRIORITY,
+    NORMAL_PRIORITY,
+    BackgroundHandler,
+    Enqueue,
+    EnqueueMapped,
+    EnqueueObject,
+    EnqueueOwner,
+    Handler,
+)
+from kopylite.triggers.predicates import (
+    Predicate,
+    annotations_changed,
+    generation_changed,
+    label_selector,
+    labels_changed,
+    predicate,
+    resource_version_changed,
+)
+from kopylite.triggers.sources import ChannelSource, KindSource, PeriodicSource
+
+__all__ = [
+    "LOW_PRIORITY",
+    "NORMAL_PRIORITY",
+    "BackgroundHandler",
+    "ChannelSource",
+    "Enqueue",
+    "EnqueueMapped",
+    "EnqueueObject",
+    "EnqueueOwner",
+    "Event",
+    "EventType",
+    "Handler",
+    "KindSource",
+    "PeriodicSource",
+    "Predicate",
+    "annotations_changed",
+    "event_of",
+    "generation_changed",
+    "label_selector",
+    "labels_changed",
+    "predicate",
+    "resource_version_changed",
+]

@@ -1,0 +1,186 @@
+"""Handlers: whose reconcile an event concerns.
+
+None of them loses an event: one bad owner reference doesn't hide the others, and a map function that fails is
+called again until it succeeds.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import Final, Protocol, runtime_checkable
+
+import anyio
+
+from kopylite.cache import Record
+from kopylite.clock import SYSTEM_CLOCK, Clock
+from kopylite.objects import HasKey, Kind, ObjectKey, OwnerReference
+from kopylite.reconcile.request import Request
+from kopylite.triggers.events import Event
+from kopylite.workqueue import RateLimit, RateLimiter, WorkQueue
+
+_log: Final = logging.getLogger("kopylite.triggers")
+
+LOW_PRIORITY: Final = -100  # controller-runtime's value
+NORMAL_PRIORITY: Final = 0
+
+# Map functions that run at the same time, per watch: enough to hide the latency of live reads.
+MAPPERS: Final = 4
+# A map function that fails usually lacks a permission or a server; 0.1 s to 60 s, doubling.
+MAP_RETRIES: Final = RateLimit(first=0.1, longest=60.0)
+
+Enqueue = Callable[[Request, str, int], None]
+"""Ask for a run: the key, why (a few words, for people), and the priority. Returns at once and never raises."""
+
+
+class Handler(Protocol):
+    """Turns the events of one watch into requests."""
+
+    def handle(self, event: Event, watched: str, enqueue: Enqueue) -> None:
+        """Deal with one event of the kind `watched`. Must not block."""
+
+
+@runtime_checkable
+class BackgroundHandler(Handler, Protocol):
+    """A Handler that has work of its own."""
+
+    async def run(self, watched: str, enqueue: Enqueue) -> None:
+        """Work until cancelled."""
+
+
+def priority_of(event: Event) -> int:
+    """Low for what is no news: the first state of a kind, and updates that repeat a state."""
+    return LOW_PRIORITY if event.initial or event.unchanged else NORMAL_PRIORITY
+
+
+class EnqueueObject:
+    """Asks for a run of the object itself."""
+
+    __slots__ = ()
+
+    def handle(self, event: Event, watched: str, enqueue: Enqueue) -> None:
+        record = event.record
+        enqueue(Request(record.namespace, record.name), f"{watched} {event.type.value}", priority_of(event))
+
+
+class EnqueueOwner:
+    """Asks for a run of the object's owners of one kind, those of its old state included.
+
+    Owners are matched by group and kind, of whatever version. A reference doesn't tell the owner's scope:
+    give a `Kind` with `namespaced=False` for a cluster-scoped owner; unknown counts as namespaced.
+
+    Args:
+        owner: the kind.
+        controller_only: only the reference that is marked as the controller counts.
+    """
+
+    __slots__ = ("_controller_only", "_group_kind", "_namespaced")
+
+    def __init__(self, owner: Kind, *, controller_only: bool = True) -> None:
+        self._group_kind = owner.group_kind
+        self._namespaced = owner.namespaced is not False
+        self._controller_only = controller_only
+
+    def handle(self, event: Event, watched: str, enqueue: Enqueue) -> None:
+        names: set[tuple[str, str]] = set()
+        for record in (event.new, event.old):
+            if record is not None:
+                for reference in record.owner_references:
+                    if self._matches(reference):
+                        names.add((record.namespace if self._namespaced else "", reference.name))
+        if names:
+            reason, priority = f"{watched} {event.record.key} {event.type.value}", priority_of(event)
+            for namespace, name in names:
+                enqueue(Request(namespace, name), reason, priority)
+
+    def _matches(self, reference: OwnerReference) -> bool:
+        group, kind = self._group_kind
+        if reference.kind != kind or reference.group != group or not reference.name:
+            return False
+        return reference.controller is True or not self._controller_only
+
+
+@dataclass(frozen=True, slots=True)
+class _Unmapped:
+    """What is to be mapped of one object: its state before the first event that is not mapped yet, and the newest."""
+
+    old: Record | None
+    new: Record | None
+    what: str
+
+
+class EnqueueMapped:
+    """Asks for a run of what an async function names, for the old and the new state of the object.
+
+    The function may fail: it is called again with back-off, until it succeeds. Events of one object that come
+    meanwhile are merged, so memory is bounded by the number of objects; what the first old state and the newest
+    state map to always gets its run. It never runs twice at once for one object.
+
+    Args:
+        function: names the keys to reconcile.
+        name: of the function, for reasons and logs.
+        clock: of the back-off.
+    """
+
+    def __init__(
+        self,
+        function: Callable[[Record], Awaitable[Iterable[HasKey]]],
+        *,
+        name: str = "",
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        self._function = function
+        self._name = name or getattr(function, "__name__", type(function).__name__)
+        self._unmapped: dict[ObjectKey, _Unmapped] = {}
+        self._queue: WorkQueue[ObjectKey] = WorkQueue(clock=clock, rate_limiter=RateLimiter(MAP_RETRIES))
+
+    def __len__(self) -> int:
+        """Objects whose last event is not mapped yet, those whose function runs now left out."""
+        return len(self._unmapped)
+
+    def handle(self, event: Event, watched: str, enqueue: Enqueue) -> None:
+        key = event.record.key
+        self._merge(key, _Unmapped(event.old, event.new, event.type.value))
+        self._queue.add(key, priority=priority_of(event))
+
+    async def run(self, watched: str, enqueue: Enqueue) -> None:
+        """Call the function for what was handled, until cancelled."""
+        async with anyio.create_task_group() as tasks:
+            for _ in range(MAPPERS):
+                tasks.start_soon(self._work, watched, enqueue)
+
+    async def _work(self, watched: str, enqueue: Enqueue) -> None:
+        while True:
+            key, priority = await self._queue.get()
+            try:
+                await self._map(key, priority, watched, enqueue)
+            finally:
+                self._queue.done(key)
+
+    async def _map(self, key: ObjectKey, priority: int, watched: str, enqueue: Enqueue) -> None:
+        unmapped = self._unmapped.pop(key)
+        requests: dict[Request, None] = {}
+        try:
+            for record in (unmapped.old, unmapped.new):
+                if record is not None:
+                    requests |= dict.fromkeys(map(Request.of, await self._function(record)))
+        except Exception as error:
+            newer = self._unmapped.pop(key, None)
+            self._unmapped[key] = unmapped
+            if newer is not None:
+                self._merge(key, newer)
+            delay = self._queue.add_rate_limited(key, priority=priority)
+            _log.warning("map function %s failed on %s %s: %r; again in %.1f s", self._name, watched, key, error, delay)
+            return
+        self._queue.forget(key)
+        reason = f"{watched} {key} {unmapped.what} via {self._name}"
+        for request in requests:
+            enqueue(request, reason, priority)
+
+    def _merge(self, key: ObjectKey, unmapped: _Unmapped) -> None:
+        earlier = self._unmapped.get(key)
+        if earlier is not None:
+            # What was created and is not mapped yet has no old state that anybody could have acted on.
+            unmapped = _Unmapped(earlier.old, unmapped.new or unmapped.old, unmapped.what)
+        self._unmapped[key] = unmapped

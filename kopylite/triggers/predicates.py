@@ -1,0 +1,121 @@
+"""Predicates: which events matter. They drop events before these are mapped; they never narrow what is cached.
+
+Those named `..._changed` judge updates only, and let every create, delete and generic event pass. Combine them with
+`&`, `|` and `~`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from kopylite.cache import LabelSelector, Record, parse_label_selector
+from kopylite.triggers.events import Event, EventType
+
+
+class Predicate(ABC):
+    """Says of an event whether it matters."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def __call__(self, event: Event) -> bool: ...
+
+    def __and__(self, other: Predicate) -> Predicate:
+        """Both must pass; the second is not asked when the first does not."""
+        return _And(self, other)
+
+    def __or__(self, other: Predicate) -> Predicate:
+        """One must pass; the second is not asked when the first does."""
+        return _Or(self, other)
+
+    def __invert__(self) -> Predicate:
+        """Passes what this one drops. Note that the negation of a `..._changed` drops creates and deletes."""
+        return _Not(self)
+
+
+@dataclass(frozen=True, slots=True)
+class _And(Predicate):
+    left: Predicate
+    right: Predicate
+
+    def __call__(self, event: Event) -> bool:
+        return self.left(event) and self.right(event)
+
+
+@dataclass(frozen=True, slots=True)
+class _Or(Predicate):
+    left: Predicate
+    right: Predicate
+
+    def __call__(self, event: Event) -> bool:
+        return self.left(event) or self.right(event)
+
+
+@dataclass(frozen=True, slots=True)
+class _Not(Predicate):
+    inner: Predicate
+
+    def __call__(self, event: Event) -> bool:
+        return not self.inner(event)
+
+
+@dataclass(frozen=True, slots=True)
+class _Function(Predicate):
+    function: Callable[[Event], bool]
+
+    def __call__(self, event: Event) -> bool:
+        return self.function(event)
+
+
+@dataclass(frozen=True, slots=True)
+class _Changed(Predicate):
+    """On an update asks a function of (old, new); passes everything else."""
+
+    differs: Callable[[Record, Record], bool]
+
+    def __call__(self, event: Event) -> bool:
+        if event.type is not EventType.UPDATE or event.old is None or event.new is None:
+            return True
+        return self.differs(event.old, event.new)
+
+
+@dataclass(frozen=True, slots=True)
+class _Labelled(Predicate):
+    selector: LabelSelector
+
+    def __call__(self, event: Event) -> bool:
+        return any(record is not None and self.selector.matches(record.labels) for record in (event.new, event.old))
+
+
+def predicate(function: Callable[[Event], bool]) -> Predicate:
+    """A predicate from a function; also usable as a decorator. Where it raises, the event passes."""
+    return _Function(function)
+
+
+def label_selector(selector: str) -> Predicate:
+    """Passes events of objects that match, or that matched before: "stopped matching" is news as well.
+
+    Raises:
+        UsageError: it is no label selector.
+    """
+    return _Labelled(parse_label_selector(selector))
+
+
+def _generation_differs(old: Record, new: Record) -> bool:
+    return not new.generation or old.generation != new.generation
+
+
+generation_changed: Predicate = _Changed(_generation_differs)
+"""Drops updates that leave the spec alone, i.e. of status and metadata. Kinds that have no generation (ConfigMap,
+Secret, ...) pass. The begin of a deletion changes the generation, so finalizers still get their run."""
+
+resource_version_changed: Predicate = _Changed(lambda old, new: old.resource_version != new.resource_version)
+"""Drops updates that repeat a state."""
+
+labels_changed: Predicate = _Changed(lambda old, new: (old.labels or {}) != (new.labels or {}))
+"""Drops updates that leave the labels alone."""
+
+annotations_changed: Predicate = _Changed(lambda old, new: old.annotations() != new.annotations())
+"""Drops updates that leave the annotations alone. Decodes both states: combine it after a cheaper one."""
