@@ -10,7 +10,7 @@ A step has one of GET, POST, PUT, PATCH, DELETE or WATCH with a path, and may ha
     save      {variable: dotted.path}: taken from the answer, usable as {variable} in later paths and bodies
     events    WATCH: read this many events (then, or after `seconds`, close)
     seconds   WATCH: at most this long; default 5
-    until     {dotted.path: value}: repeat a GET until it holds (10 s); only the last answer counts. `code` is the status
+    until     {dotted.path: value}: repeat a GET until it holds (10 s); only the last answer counts. `code`: the status
     ignore    dotted paths that are not compared, e.g. values that are random by design
 """
 
