@@ -22,12 +22,10 @@ class Reasons(Generic[K]):
     Holds a key only while it has a run to come.
     """
 
-    __slots__ = ("_alone", "_by_key")
+    __slots__ = ("_by_key",)
 
     def __init__(self) -> None:
         self._by_key: dict[K, tuple[str, ...]] = {}
-        # The one-element tuples, made once: most runs have a single reason, and most reasons are alike.
-        self._alone: dict[str, tuple[str, ...]] = {}
 
     def __len__(self) -> int:
         return len(self._by_key)
@@ -36,19 +34,10 @@ class Reasons(Generic[K]):
         """Merge one more reason into those of `key`."""
         known = self._by_key.get(key)
         if known is None:
-            self._by_key[key] = self._alone.get(reason) or self._remember(reason)
+            self._by_key[key] = (reason,)
         elif reason not in known and len(known) <= MAX_REASONS:
             self._by_key[key] = (*known, reason if len(known) < MAX_REASONS else MORE)
 
     def take(self, key: K) -> tuple[str, ...]:
         """The reasons of `key`, which runs now; its next run starts with none."""
         return self._by_key.pop(key, ())
-
-    def clear(self) -> None:
-        self._by_key.clear()
-
-    def _remember(self, reason: str) -> tuple[str, ...]:
-        if len(self._alone) >= 256:  # texts that name single objects are not worth remembering
-            self._alone.clear()
-        alone = self._alone[reason] = (reason,)
-        return alone

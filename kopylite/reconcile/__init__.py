@@ -1,8 +1,25 @@
-"""THINK: what a reconcile is given, and what it answers."""
+"""THINK: what a reconcile is given, what it answers, and what it needs at hand."""
 
 from __future__ import annotations
 
-from kopylite.reconcile.context import Context, Environment, run_in_thread
+from kopylite.reconcile.conditions import find_condition, is_condition_true, remove_condition, set_condition
+from kopylite.reconcile.context import Context, Environment, run_in_thread, running_fields
+from kopylite.reconcile.finalizers import finalize
+from kopylite.reconcile.recorder import EventRecorder, EventType
 from kopylite.reconcile.request import Request, Result
 
-__all__ = ["Context", "Environment", "Request", "Result", "run_in_thread"]
+__all__ = [
+    "Context",
+    "Environment",
+    "EventRecorder",
+    "EventType",
+    "Request",
+    "Result",
+    "finalize",
+    "find_condition",
+    "is_condition_true",
+    "remove_condition",
+    "run_in_thread",
+    "running_fields",
+    "set_condition",
+]

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Mapping, MutableMapping
 from contextvars import ContextVar
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -17,7 +18,7 @@ from kopylite.reconcile.request import Request
 
 if TYPE_CHECKING:
     from kopylite.client import Client
-    from kopylite.reconcile.recorder import EventRecorder
+    from kopylite.reconcile.recorder import EventRecorder, EventType
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -35,7 +36,7 @@ class Environment:
     Args:
         controller: its name.
         client: reads from the cache, writes to the server.
-        recorder: publishes Events about objects; None: Events are only logged.
+        recorder: publishes Events about objects; None: there are none.
         logger: where `ctx.log` writes.
         clock: source of reconcile ids.
     """
@@ -92,6 +93,25 @@ class Context:
         if self._log is None:
             self._log = ReconcileLogger(self._environment.logger, self.fields())
         return self._log
+
+    def now(self) -> datetime:
+        """The wall clock, aware, in UTC; in tests, the clock of the test."""
+        return self._environment.clock.now()
+
+    def event(
+        self,
+        regarding: Any,
+        reason: str,
+        note: str,
+        *,
+        type: EventType = "Normal",  # noqa: A002  (the field's name)
+        action: str = "Reconcile",
+        related: Any = None,
+    ) -> None:
+        """Publish an Event about an object, for people to read with kubectl. See EventRecorder.event()."""
+        recorder = self._environment.recorder
+        if recorder is not None:
+            recorder.event(regarding, reason, note, type=type, action=action, related=related)
 
     def fields(self) -> dict[str, object]:
         """What the log lines of this run carry."""

@@ -59,10 +59,21 @@ class TokenBucket:
 
     def reserve(self, now: float) -> float:
         """Take a token, and return the seconds until it may be used: 0.0 while there are any."""
-        self._tokens = min(self._burst, self._tokens + (now - self._updated) * self._per_second)
-        self._updated = now
+        self._refill(now)
         self._tokens -= 1.0
         return max(0.0, -self._tokens / self._per_second)
+
+    def try_take(self, now: float) -> bool:
+        """Take a token if there is one now, and say whether."""
+        self._refill(now)
+        if self._tokens < 1.0:
+            return False
+        self._tokens -= 1.0
+        return True
+
+    def _refill(self, now: float) -> None:
+        self._tokens = min(self._burst, self._tokens + (now - self._updated) * self._per_second)
+        self._updated = now
 
 
 class RateLimiter(Generic[K]):

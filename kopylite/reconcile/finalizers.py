@@ -1,0 +1,50 @@
+"""Finalizers: clean up outside of the cluster before an object goes.
+
+Owned objects need none of this: the garbage collector deletes them. A finalizer is for what Kubernetes cannot see.
+
+Flow of `finalize`, one call per reconcile:
+
+    object          finalizer    what happens                                returns
+    lives           missing      the finalizer is added                      False: go on
+    lives           there        nothing                                     False: go on
+    being deleted   there        cleanup runs, then the finalizer goes       True: done with it
+    being deleted   missing      nothing; others still hold the object       True: done with it
+
+Guarantees: nothing the reconcile makes after `finalize` returned False can be left behind without a finalizer that
+stands for it. `cleanup` runs at least once, and until it succeeds: it must be idempotent, and must be content with
+finding nothing. Objects that nobody reconciles any more keep their finalizer, and so stay: remove it by hand then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from kopylite.objects import meta_of
+from kopylite.reconcile.context import Context
+
+T = TypeVar("T")
+
+
+async def finalize(ctx: Context, obj: T, name: str, cleanup: Callable[[Context, T], Awaitable[Any]]) -> bool:
+    """Keep finalizer `name` on a living object; clean up and release one that is being deleted.
+
+    Args:
+        ctx: the context of the reconcile.
+        obj: the object as it was just read.
+        name: of the finalizer, with a domain: "example.com/bucket".
+        cleanup: called with `ctx` and `obj`; if it raises, the finalizer stays and the reconcile fails.
+
+    Returns:
+        Whether the object is going away, so that the reconcile has nothing left to do.
+    """
+    metadata = meta_of(obj)
+    held = name in (metadata.get("finalizers") or ())
+    if not metadata.get("deletionTimestamp"):
+        if not held:
+            await ctx.client.add_finalizer(obj, name)
+        return False
+    if held:
+        await cleanup(ctx, obj)
+        await ctx.client.remove_finalizer(obj, name)
+    return True
