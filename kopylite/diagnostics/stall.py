@@ -1,4 +1,4 @@
-"""StallWatch: notices a blocked event loop, and says which task and which line blocks it.
+"""StallWatch: notices a blocked event loop, and says which reconcile and which line blocks it.
 
 A heartbeat on the loop measures its lag. A thread looks at the heartbeat from outside: only there is anything
 still running while the loop is not, and only there can the guilty line be seen while it is at it.
@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from types import FrameType
 
 from kopylite.clock import SYSTEM_CLOCK, Clock
+from kopylite.reconcile import Context
 
 logger = logging.getLogger(__name__)
 
@@ -40,8 +41,6 @@ class StallWatch:
     """Watches one event loop from `run()` until its cancellation.
 
     Args:
-        describe: names what a task is doing ("reconcile myapp default/a"), or None; called from the watching
-            thread, so it may only read.
         on_lag: told each heartbeat's lag in seconds, on the loop.
         warn_after: seconds of silence after which a stall is reported, once a stall.
     """
@@ -49,12 +48,10 @@ class StallWatch:
     def __init__(
         self,
         *,
-        describe: Callable[[asyncio.Task[object]], str | None] = lambda task: None,
         on_lag: Callable[[float], None] = lambda lag: None,
         warn_after: float = WARN_SECONDS,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        self._describe = describe
         self._on_lag = on_lag
         self._warn_after = warn_after
         self._clock = clock
@@ -104,15 +101,30 @@ class StallWatch:
         frame = sys._current_frames().get(ident)
         if frame is None:
             return
-        task = asyncio.current_task(loop)
-        doing = (task and (self._describe(task) or task.get_name())) or "the event loop itself"
+        context, task = running_reconcile(frame), asyncio.current_task(loop)
+        if context is not None:
+            guilty = f"the reconcile of {context.request}"
+        else:
+            guilty = f"task {task.get_name()}" if task else "a callback"
         logger.warning(
-            "event loop blocked for more than %.1f s by %s at %s; everything else in this process waits for it. "
-            "Await the call, or move it to a thread with run_in_thread",
+            "the event loop has been blocked for %.1f s by %s at %s: everything else waits. "
+            "Await an asynchronous call there, or use run_in_thread",
             self._warn_after,
-            doing,
+            guilty,
             guilty_line(frame),
+            extra={"fields": context.fields() if context is not None else {}},
         )
+
+
+def running_reconcile(frame: FrameType) -> Context | None:
+    """The Context that the code in a frame, or whoever called it, has at hand."""
+    caller: FrameType | None = frame
+    while caller is not None:
+        for value in caller.f_locals.values():
+            if isinstance(value, Context):
+                return value
+        caller = caller.f_back
+    return None
 
 
 def guilty_line(frame: FrameType) -> str:

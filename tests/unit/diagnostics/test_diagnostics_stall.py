@@ -2,7 +2,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 import time
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, cast
 
 import anyio
 import pytest
@@ -10,6 +13,10 @@ import pytest
 from kopylite.clock import SystemClock
 from kopylite.diagnostics import StallWatch
 from kopylite.diagnostics.stall import DEAD_SECONDS, HEARTBEAT_SECONDS
+from kopylite.reconcile import Context, Environment, Request
+
+if TYPE_CHECKING:
+    from kopylite.client import Client
 
 
 class HandClock(SystemClock):
@@ -24,29 +31,67 @@ class HandClock(SystemClock):
         return self.time
 
 
-async def test_a_blocked_loop_is_reported_with_the_task_and_the_line(caplog: pytest.LogCaptureFixture) -> None:
-    late = asyncio.Event()
-    watch = StallWatch(
-        warn_after=0.2,
-        describe=lambda task: f"reconcile {task.get_name()}",
-        on_lag=lambda lag: late.set() if lag > 0.3 else None,
-    )
+class LateHeartbeat:
+    """Set by the first heartbeat that comes more than 0.3 s late."""
 
-    async def blocking_reconcile() -> None:
-        time.sleep(0.6)  # noqa: ASYNC251 -- the defect under test
+    def __init__(self) -> None:
+        self.event = asyncio.Event()
 
+    def __call__(self, lag: float) -> None:
+        if lag > 0.3:
+            self.event.set()
+
+
+async def block(call: Callable[[], Awaitable[None]], caplog: pytest.LogCaptureFixture) -> logging.LogRecord:
+    """The report about a task that runs `call`, named worker-1."""
+    late = LateHeartbeat()
+    watch = StallWatch(warn_after=0.2, on_lag=late)
     with caplog.at_level(logging.WARNING):
         async with anyio.create_task_group() as group:
             group.start_soon(watch.run)
             await asyncio.sleep(0)
-            group.start_soon(blocking_reconcile, name="default/a")
+            group.start_soon(call, name="worker-1")
             with anyio.fail_after(5):
-                await late.wait()
+                await late.event.wait()
             group.cancel_scope.cancel()
-    [line] = [r.getMessage() for r in caplog.records if "event loop blocked" in r.getMessage()]
-    assert "reconcile default/a" in line
-    assert __file__ in line
-    assert "blocking_reconcile" in line
+    assert watch.statistics().longest > 0.3
+    [record] = [r for r in caplog.records if "the event loop has been blocked" in r.getMessage()]
+    return record
+
+
+async def test_a_blocked_loop_is_reported_with_the_reconcile_and_the_line(caplog: pytest.LogCaptureFixture) -> None:
+    async def reconcile(ctx: Context, request: Request) -> None:
+        time.sleep(0.6)  # noqa: ASYNC251 -- the defect under test
+
+    async def worker() -> None:
+        context = Context(Environment("shop", cast("Client", None)), Request("default", "a"), ("created",))
+        await reconcile(context, context.request)
+
+    record = await block(worker, caplog)
+    line = record.getMessage()
+    assert "the reconcile of default/a" in line
+    assert f"{__file__}:" in line
+    assert "in test_a_blocked_loop_is_reported_with_the_reconcile_and_the_line.<locals>.reconcile" in line
+    assert record.__dict__["fields"]["controller"] == "shop"
+
+
+async def test_a_blocked_loop_outside_of_a_reconcile_is_reported_with_the_task(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def blocking() -> None:
+        time.sleep(0.6)  # noqa: ASYNC251 -- the defect under test
+
+    record = await block(blocking, caplog)
+    assert "by task worker-1 at" in record.getMessage()
+
+
+async def test_a_library_is_not_blamed_but_whoever_calls_it(caplog: pytest.LogCaptureFixture) -> None:
+    async def waiting() -> None:
+        threading.Event().wait(0.6)
+
+    record = await block(waiting, caplog)
+    assert f"{__file__}:" in record.getMessage()
+    assert "in a call of Condition.wait" in record.getMessage()
 
 
 async def test_an_idle_loop_has_little_lag_and_passes_the_check() -> None:

@@ -1,0 +1,374 @@
+"""Metrics: what Prometheus sees. Implements the observers of the lower rooms.
+
+Names, labels and buckets of whatever controller-runtime has too are its own, so existing dashboards and alerts
+work; the rest is named kopylite_*. Two rules keep it off the hot path: an observation adds to a plain number that
+belongs to one controller (no label look-up, no lock: all of it happens on the event loop), and gauges are read
+from the live objects' `statistics()` when somebody scrapes.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+
+from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
+
+from kopylite.cache import InformerStatistics, Scope
+from kopylite.observers import ClientObserver, InformerObserver, QueueObserver, ReconcileObserver
+from kopylite.workqueue import QueueStatistics
+
+# controller-runtime's and client-go's own bounds, in seconds.
+RECONCILE_BUCKETS = (
+    *(0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9),
+    *(1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0),
+    *(15.0, 20.0, 25.0, 30.0, 40.0, 50.0, 60.0),
+)
+QUEUE_BUCKETS = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0, 1000.0)
+REQUEST_BUCKETS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
+# From one slow callback to a dead loop.
+LAG_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+RESULTS = ("success", "error", "requeue", "requeue_after")
+EVENTS = ("added", "modified", "deleted", "bookmark")
+
+# Users choose priorities freely, and a label must not take endless values. As in controller-runtime.
+MAX_PRIORITIES = 25
+OTHER_PRIORITIES = "exceeded_cardinality_limit"
+
+
+class Histogram:
+    """Counts by bucket, and the sum."""
+
+    __slots__ = ("bounds", "counts", "total")
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.total = 0.0
+
+    def observe(self, value: float) -> None:
+        self.counts[bisect_left(self.bounds, value)] += 1
+        self.total += value
+
+    def buckets(self) -> list[tuple[str, float]]:
+        """Cumulative, as the exposition format wants them."""
+        names = [*(f"{bound:g}" for bound in self.bounds), "+Inf"]
+        return list(zip(names, accumulate(self.counts), strict=True))
+
+
+class QueueMetrics(QueueObserver):
+    """One work queue's numbers."""
+
+    __slots__ = ("adds", "queue_seconds", "retries", "work_seconds")
+
+    def __init__(self) -> None:
+        self.adds = 0
+        self.retries = 0
+        self.queue_seconds = Histogram(QUEUE_BUCKETS)
+        self.work_seconds = Histogram(QUEUE_BUCKETS)
+
+    def became_ready(self) -> None:
+        self.adds += 1
+
+    def taken(self, waited: float) -> None:
+        self.queue_seconds.observe(waited)
+
+    def done(self, worked: float) -> None:
+        self.work_seconds.observe(worked)
+
+    def delayed(self) -> None:
+        self.retries += 1
+
+
+class ReconcileMetrics(ReconcileObserver):
+    """One controller's numbers."""
+
+    __slots__ = ("conflicts", "crashes", "errors", "rejected", "results", "seconds", "terminal_errors", "timeouts")
+
+    def __init__(self) -> None:
+        self.results = dict.fromkeys(RESULTS, 0)
+        self.seconds = Histogram(RECONCILE_BUCKETS)
+        self.errors = self.terminal_errors = self.timeouts = self.crashes = self.conflicts = self.rejected = 0
+
+    def finished(self, result: str, seconds: float) -> None:
+        self.results[result] += 1
+        self.seconds.observe(seconds)
+
+    def failed(self, *, terminal: bool, timeout: bool, crashed: bool) -> None:
+        self.errors += 1
+        self.terminal_errors += terminal
+        self.timeouts += timeout
+        self.crashes += crashed
+
+    def conflicted(self) -> None:
+        self.conflicts += 1
+
+    def object_rejected(self) -> None:
+        self.rejected += 1
+
+
+class InformerMetrics(InformerObserver):
+    """One informer's numbers."""
+
+    __slots__ = ("events", "failures", "relists")
+
+    def __init__(self) -> None:
+        self.events = dict.fromkeys(EVENTS, 0)
+        self.relists = 0
+        self.failures: dict[str, int] = {}
+
+    def event(self, kind: str) -> None:
+        self.events[kind] += 1
+
+    def relisted(self) -> None:
+        self.relists += 1
+
+    def watch_failed(self, reason: str) -> None:
+        self.failures[reason] = self.failures.get(reason, 0) + 1
+
+
+class ClientMetrics(ClientObserver):
+    """The numbers of all requests, by method, code and host."""
+
+    __slots__ = ("requests", "seconds")
+
+    def __init__(self) -> None:
+        self.requests: dict[tuple[str, str, str], int] = {}
+        self.seconds: dict[tuple[str, str], Histogram] = {}
+
+    def requested(self, *, method: str, host: str, code: str, seconds: float) -> None:
+        key = (code, method, host)
+        self.requests[key] = self.requests.get(key, 0) + 1
+        if (histogram := self.seconds.get((method, host))) is None:
+            histogram = self.seconds[method, host] = Histogram(REQUEST_BUCKETS)
+        histogram.observe(seconds)
+
+
+@dataclass(slots=True)
+class ControllerMetrics:
+    """One controller's numbers, and where its gauges are read."""
+
+    workers: int
+    statistics: Callable[[], QueueStatistics] | None = None
+    queue: QueueMetrics = field(default_factory=QueueMetrics)
+    reconcile: ReconcileMetrics = field(default_factory=ReconcileMetrics)
+    priorities: set[int] = field(default_factory=lambda: {0})
+
+    def depths(self, now: QueueStatistics) -> dict[str, int]:
+        """Ready keys by priority; a priority that was seen once stays, at 0."""
+        found: dict[str, int] = {}
+        for priority, count in now.ready_by_priority.items():
+            if len(self.priorities) < MAX_PRIORITIES:
+                self.priorities.add(priority)
+            label = str(priority) if priority in self.priorities else OTHER_PRIORITIES
+            found[label] = found.get(label, 0) + count
+        return dict.fromkeys(map(str, sorted(self.priorities)), 0) | found
+
+
+class Metrics(Collector):
+    """All numbers of one Manager, in a registry of its own; user code may register more in `registry`."""
+
+    def __init__(self) -> None:
+        self.client = ClientMetrics()
+        self.loop_lag = Histogram(LAG_BUCKETS)
+        self._controllers: dict[str, ControllerMetrics] = {}
+        self._informers: dict[Scope, InformerMetrics] = {}
+        self.informer_statistics: Callable[[], Sequence[InformerStatistics]] = tuple
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        PlatformCollector(registry=self.registry)
+        GCCollector(registry=self.registry)
+        self.registry.register(self)
+
+    def controller(self, name: str, workers: int) -> ControllerMetrics:
+        """The numbers of a controller. Set its `statistics` once the controller's queue exists."""
+        return self._controllers.setdefault(name, ControllerMetrics(workers))
+
+    def informer(self, scope: Scope) -> InformerMetrics:
+        """The numbers of an informer; its gauges come from `informer_statistics`, which has to be set."""
+        return self._informers.setdefault(scope, InformerMetrics())
+
+    def exposition(self, accept: str = "") -> tuple[bytes, str]:
+        """The body of a scrape and its content type, in the format that the Accept header asks for."""
+        encode, content_type = choose_encoder(accept)
+        return encode(self.registry), content_type
+
+    def collect(self) -> Iterator[Metric]:
+        """Called by prometheus_client at each scrape."""
+        controllers = list(self._controllers.items())
+        yield from _reconciles([(name, metrics.reconcile) for name, metrics in controllers])
+        yield from _queues([(name, metrics.queue) for name, metrics in controllers])
+        yield from _controller_gauges(controllers)
+        yield from _informers([(now, self.informer(now.scope)) for now in self.informer_statistics()])
+        yield from _requests(self.client)
+        text = "How late the event loop ran a timer that was due"
+        yield _histograms("kopylite_event_loop_lag_seconds", text, (), [((), self.loop_lag)])
+
+
+Labels = tuple[str, ...]
+
+
+def _counter(name: str, text: str, labels: Labels, rows: Iterable[tuple[Labels, float]]) -> Metric:
+    family = CounterMetricFamily(name, text, labels=labels)
+    for values, value in rows:
+        family.add_metric(values, value)
+    return family
+
+
+def _gauge(name: str, text: str, labels: Labels, rows: Iterable[tuple[Labels, float]]) -> Metric:
+    family = GaugeMetricFamily(name, text, labels=labels)
+    for values, value in rows:
+        family.add_metric(values, value)
+    return family
+
+
+def _histograms(name: str, text: str, labels: Labels, rows: Iterable[tuple[Labels, Histogram]]) -> Metric:
+    family = HistogramMetricFamily(name, text, labels=labels)
+    for values, histogram in rows:
+        family.add_metric(values, histogram.buckets(), histogram.total)
+    return family
+
+
+_RECONCILE_COUNTERS = (
+    ("controller_runtime_reconcile_errors_total", "Failed reconciles, terminal errors included", "errors"),
+    ("controller_runtime_terminal_reconcile_errors_total", "Reconciles that failed for good", "terminal_errors"),
+    ("controller_runtime_reconcile_panics_total", "Reconciles that ended with an unexpected exception", "crashes"),
+    ("controller_runtime_reconcile_timeouts_total", "Reconciles that were cancelled at their timeout", "timeouts"),
+    ("kopylite_reconcile_conflicts_total", "Reconciles that met a 409 Conflict and are retried quietly", "conflicts"),
+    ("kopylite_rejected_objects_total", "Stored objects that did not fit their model", "rejected"),
+)
+
+
+def _reconciles(controllers: Sequence[tuple[str, ReconcileMetrics]]) -> Iterator[Metric]:
+    labels = ("controller",)
+    yield _counter(
+        "controller_runtime_reconcile_total",
+        "Finished reconciles by result",
+        ("controller", "result"),
+        [((name, result), count) for name, numbers in controllers for result, count in numbers.results.items()],
+    )
+    for metric, text, attribute in _RECONCILE_COUNTERS:
+        yield _counter(metric, text, labels, [((name,), getattr(numbers, attribute)) for name, numbers in controllers])
+    yield _histograms(
+        "controller_runtime_reconcile_time_seconds",
+        "How long reconciles ran",
+        labels,
+        [((name,), numbers.seconds) for name, numbers in controllers],
+    )
+
+
+def _queues(queues: Sequence[tuple[str, QueueMetrics]]) -> Iterator[Metric]:
+    # client-go's label `name` and controller-runtime's `controller` are the same here, and dashboards use either.
+    labels = ("name", "controller")
+    rows = [((name, name), numbers) for name, numbers in queues]
+    yield _counter("workqueue_adds_total", "Keys that became ready to run", labels, [(key, q.adds) for key, q in rows])
+    yield _counter(
+        "workqueue_retries_total", "Keys that were added with a delay", labels, [(key, q.retries) for key, q in rows]
+    )
+    yield _histograms(
+        "workqueue_queue_duration_seconds",
+        "From ready to being taken by a worker",
+        labels,
+        [(key, q.queue_seconds) for key, q in rows],
+    )
+    yield _histograms(
+        "workqueue_work_duration_seconds",
+        "From being taken by a worker to done",
+        labels,
+        [(key, q.work_seconds) for key, q in rows],
+    )
+
+
+_QUEUE_GAUGES = (
+    ("workqueue_unfinished_work_seconds", "Sum of the ages of all runs in progress", "unfinished"),
+    ("workqueue_longest_running_processor_seconds", "Age of the oldest run in progress", "longest_running"),
+    ("kopylite_workqueue_waiting", "Keys whose time has not come: retries and delayed runs", "waiting"),
+    ("kopylite_workqueue_failing", "Keys that failed and have not succeeded since", "failing"),
+    ("kopylite_workqueue_longest_ready_seconds", "Age of the oldest key that waits for a worker", "longest_ready"),
+)
+
+
+def _controller_gauges(controllers: Sequence[tuple[str, ControllerMetrics]]) -> Iterator[Metric]:
+    yield _gauge(
+        "controller_runtime_max_concurrent_reconciles",
+        "Workers of a controller",
+        ("controller",),
+        [((name,), metrics.workers) for name, metrics in controllers],
+    )
+    live = [(name, metrics, metrics.statistics()) for name, metrics in controllers if metrics.statistics]
+    yield _gauge(
+        "controller_runtime_active_workers",
+        "Workers that are busy",
+        ("controller",),
+        [((name,), now.running) for name, _, now in live],
+    )
+    labels = ("name", "controller")
+    yield _gauge(
+        "workqueue_depth",
+        "Keys that are ready to run",
+        (*labels, "priority"),
+        [((name, name, p), count) for name, metrics, now in live for p, count in metrics.depths(now).items()],
+    )
+    for metric, text, attribute in _QUEUE_GAUGES:
+        yield _gauge(metric, text, labels, [((name, name), getattr(now, attribute)) for name, _, now in live])
+
+
+def _informers(informers: Sequence[tuple[InformerStatistics, InformerMetrics]]) -> Iterator[Metric]:
+    labels = ("group", "version", "kind", "namespace", "selector")
+    rows = [(_labels_of(now.scope), now, numbers) for now, numbers in informers]
+    name = "kopylite_informer_"
+    yield _gauge(f"{name}objects", "Objects in the store", labels, [(key, now.objects) for key, now, _ in rows])
+    yield _gauge(f"{name}body_bytes", "Bytes in the store", labels, [(key, now.body_bytes) for key, now, _ in rows])
+    yield _gauge(
+        f"{name}synced",
+        "1: the store is whole and the watch works",
+        labels,
+        [(key, now.synced) for key, now, _ in rows],
+    )
+    for field_name, text in (
+        ("last_event_age", "Since the last change or bookmark"),
+        ("last_byte_age", "Since anything came on the watch; beyond 105 s the watch is dead"),
+    ):
+        ages = [(key, getattr(now, field_name)) for key, now, _ in rows]
+        yield _gauge(f"{name}{field_name}_seconds", text, labels, [(key, age) for key, age in ages if age is not None])
+    yield _counter(
+        f"{name}relists_total", "Full lists, the first included", labels, [(key, n.relists) for key, _, n in rows]
+    )
+    yield _counter(
+        f"{name}events_total",
+        "Changes and bookmarks that came on the watch",
+        (*labels, "type"),
+        [((*key, event), count) for key, _, n in rows for event, count in n.events.items()],
+    )
+    yield _counter(
+        f"{name}watch_errors_total",
+        "Lists and watches that ended with an error",
+        (*labels, "reason"),
+        [((*key, reason), count) for key, _, n in rows for reason, count in n.failures.items()],
+    )
+
+
+def _labels_of(scope: Scope) -> Labels:
+    """Different for different scopes, or a scrape would hold a series twice."""
+    kind, selectors = scope.kind, (scope.labels, scope.fields, "metadata only" if scope.metadata_only else "")
+    return kind.group, kind.version, kind.kind, scope.namespace, "; ".join(filter(None, selectors))
+
+
+def _requests(client: ClientMetrics) -> Iterator[Metric]:
+    yield _counter(
+        "rest_client_requests_total",
+        "HTTP requests to the API server, each attempt counted",
+        ("code", "method", "host"),
+        client.requests.items(),
+    )
+    yield _histograms(
+        "rest_client_request_duration_seconds",
+        "From sending a request to its answer's headers",
+        ("verb", "host"),
+        client.seconds.items(),
+    )
