@@ -24,6 +24,9 @@ FIRST_VERSION = 1000
 HISTORY_SECONDS = 300.0
 HISTORY_EVENTS = 20_000
 
+# Sorts behind every character of a key.
+_AFTER_ALL = "\U0010ffff"
+
 ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
 
 
@@ -188,6 +191,18 @@ class Collection:
         Raises:
             Compacted: at once, if that version is no longer known.
         """
+        return self._merge(prefix, max(start, prefix), self._before(version))
+
+    def count(self, prefix: str, start: str, version: int) -> int:
+        """How many records `scan` would yield. Raises Compacted."""
+        before = self._before(version)
+        first = bisect.bisect_left(self.keys, max(start, prefix))
+        last = bisect.bisect_left(self.keys, prefix + _AFTER_ALL) if prefix else len(self.keys)
+        concerned = [key for key in before if key >= start and key.startswith(prefix)]
+        return last - first + sum((before[key] is not None) - (key in self.records) for key in concerned)
+
+    def _before(self, version: int) -> dict[str, Record | None]:
+        """What the objects changed since `version` were then."""
         if version < self.oldest:
             raise Compacted(self.oldest)
         before: dict[str, Record | None] = {}
@@ -195,7 +210,7 @@ class Collection:
             if change.version <= version:
                 break
             before[change.record.key] = change.previous
-        return self._merge(prefix, max(start, prefix), before)
+        return before
 
     def _merge(self, prefix: str, start: str, before: dict[str, Record | None]) -> Iterator[Record]:
         live = self.keys[bisect.bisect_left(self.keys, start) :]

@@ -1,0 +1,220 @@
+"""Core: from Request to Response, with no socket in sight. The HTTP front and in-process clients share it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from kopylite.apiserver.authorization import Authorizer, forbidden
+from kopylite.apiserver.decoding import decode_object
+from kopylite.apiserver.deletion import Deleter
+from kopylite.apiserver.discovery import Discovery
+from kopylite.apiserver.lists import Reader
+from kopylite.apiserver.negotiation import Media, accept_media, decode_body
+from kopylite.apiserver.options import delete_options, list_options, write_options
+from kopylite.apiserver.patches import patch
+from kopylite.apiserver.requests import Request, Response, Target, parse_target
+from kopylite.apiserver.resources import Resource
+from kopylite.apiserver.views import View
+from kopylite.apiserver.watches import Watch
+from kopylite.apiserver.world import Call, World
+from kopylite.apiserver.writes import UpdatePolicy, Writer, Written, check_name
+from kopylite.errors import ApiError, BadRequest, InternalError, MethodNotAllowed, NotFound
+
+# --max-resource-write-bytes of upstream's handlers.
+MAX_BODY_BYTES = 3 * 1024 * 1024
+# sendInitialEvents is served from this minor on.
+STREAMING_LISTS_MINOR = 34
+
+Handler = Callable[[Call], Awaitable[Response]]
+# Sub-resources whose body is the parent itself: they are updates of a part of it.
+_PARTIAL = frozenset({"status", "finalize", "approval", "ephemeralcontainers", "resize"})
+
+
+class Core:
+    """Answers requests against a World.
+
+    Attributes:
+        special: handlers of resources and sub-resources that are no stored objects, by (group, plural,
+            sub-resource): reviews, scale, eviction, ...
+        documents: handlers of paths that are no resources, by path prefix; the longest match wins.
+    """
+
+    def __init__(self, world: World, authorizer: Authorizer) -> None:
+        self.world = world
+        self.writer = Writer(world)
+        self.deleter = Deleter(world)
+        self.reader = Reader(world)
+        self.authorizer = authorizer
+        self.special: dict[tuple[str, str, str], Handler] = {}
+        self.discovery = Discovery(world.registry)
+        self.documents: dict[str, Callable[[Request], Response]] = {}
+
+    async def handle(self, request: Request) -> Response:
+        """Answer a request whose user is known. Never raises ApiError: errors come back as Status.
+
+        Raises:
+            Disconnect: a hook wants the connection cut.
+        """
+        target = parse_target(request)
+        warnings: list[str] = []
+        try:
+            response = await self._answer(request, target, warnings)
+        except ApiError as error:
+            response = error_response(request, error)
+        response.warnings[:0] = dict.fromkeys(warnings)
+        for hook in self.world.hooks.after:
+            response = await hook(request, response)
+        return response
+
+    async def _answer(self, request: Request, target: Target, warnings: list[str]) -> Response:
+        for hook in self.world.hooks.before:
+            early = await hook(request)
+            if early is not None:
+                return early
+        if not self.authorizer.allows(request.user, target):
+            raise forbidden(request.user, target)
+        if not target.is_resource:
+            return self._document(request)
+        call = Call(request, target, self._resource(request, target), warnings)
+        if call.resource.deprecation:
+            warnings.append(call.resource.deprecation)
+        special = self.special.get((call.resource.group, call.resource.plural, target.subresource))
+        if special is None and target.subresource == "scale":
+            special = self.special.get(("*", "*", "scale"))
+        if special is not None:
+            return await special(call)
+        if target.subresource and target.subresource not in _PARTIAL:
+            raise NotFound("the server could not find the requested resource")
+        return await self._serve(call)
+
+    def _document(self, request: Request) -> Response:
+        for prefix in sorted(self.documents, key=len, reverse=True):
+            if request.path == prefix or request.path.startswith(prefix.rstrip("/") + "/"):
+                return self.documents[prefix](request)
+        return self.discovery.respond(request)
+
+    def _resource(self, request: Request, target: Target) -> Resource:
+        """The resource that the path names. Raises NotFound or MethodNotAllowed."""
+        resource = self.world.registry.find(target.group, target.version, target.resource)
+        missing = NotFound("the server could not find the requested resource")
+        if resource is None:
+            raise missing
+        own_namespace = resource.storage == "namespaces"
+        if resource.namespaced != bool(target.namespace) and not own_namespace:
+            collection = "/".join(request.path.rstrip("/").rsplit("/", 1)[-1:]) == target.resource
+            if not resource.namespaced or resource.custom or not collection:
+                raise missing
+            if target.verb not in ("list", "watch"):
+                raise not_allowed()
+        subresource = resource.subresources.get(target.subresource) if target.subresource else None
+        if target.subresource and subresource is None:
+            raise missing
+        verbs = subresource.verbs if subresource else resource.verbs
+        named = bool(_path_name(target))
+        if target.verb not in verbs or named == (target.verb in ("create", "list") and not target.subresource):
+            if resource.terminating and target.verb in ("create", "update", "patch"):
+                error = not_allowed()
+                error.message = f"{target.verb} not allowed while custom resource definition is terminating"
+                raise error
+            raise not_allowed()
+        return resource
+
+    async def _serve(self, call: Call) -> Response:
+        if len(call.request.body) > MAX_BODY_BYTES:
+            raise too_large()
+        verb = call.target.verb
+        if verb == "watch":
+            return self._watch(call)
+        media = accept_media(call.request)
+        if verb == "get":
+            return Response(body=await self.reader.get(call, media), content_type=media.type)
+        if verb in ("list", "deletecollection"):
+            return await self._collection(call, media)
+        if verb == "delete":
+            return await self._delete(call, media)
+        if verb == "create":
+            return self._written(call, await self._create(call), media)
+        if verb == "update":
+            return self._written(call, await self._update(call), media)
+        return self._written(call, await patch(self.world, self.writer, call), media)
+
+    def _watch(self, call: Call) -> Response:
+        media = accept_media(call.request, watch=True)
+        streaming = self.world.minor >= STREAMING_LISTS_MINOR
+        options = list_options(call.request, watch=True, streaming_lists=streaming)
+        watch = Watch(self.world, call, media, options)
+        return Response(stream=watch.chunks())
+
+    async def _collection(self, call: Call, media: Media) -> Response:
+        options = list_options(call.request, watch=False)
+        if call.target.verb == "list":
+            return Response(body=await self.reader.collection(call, media, options), content_type=media.type)
+        body = decode_body(call.request, "DeleteOptions")[0] if call.request.body else None
+        deleting = delete_options(call.request, body)
+        records, metadata = await self.reader.page(call, options)
+        await self.deleter.delete_collection(call, records, deleting)
+        return Response(body=View(self.world, call.resource, media).list(records, metadata), content_type=media.type)
+
+    async def _delete(self, call: Call, media: Media) -> Response:
+        body = decode_body(call.request, "DeleteOptions")[0] if call.request.body else None
+        status, answer = await self.deleter.delete(call, delete_options(call.request, body))
+        if answer.startswith(b'{"kind":"Status"'):
+            return Response(status, media.finish(answer), media.type)
+        return Response(status, View(self.world, call.resource, media).object(answer), media.type)
+
+    async def _create(self, call: Call) -> Written:
+        options = write_options(call.request, "CreateOptions")
+        obj, duplicates = decode_body(call.request, call.resource.kind)
+        obj = decode_object(call, obj, duplicates, options.field_validation)
+        check_namespace_matches(call, obj["metadata"].get("namespace", ""))
+        return await self.writer.create(call, obj, options)
+
+    async def _update(self, call: Call) -> Written:
+        options = write_options(call.request, "UpdateOptions")
+        obj, duplicates = decode_body(call.request, call.resource.kind)
+        obj = decode_object(call, obj, duplicates, options.field_validation)
+        check_name(call, obj)
+        check_namespace_matches(call, obj["metadata"].get("namespace", ""))
+        create = call.resource.strategy.create_on_update and not call.target.subresource
+        return await self.writer.update(call, lambda _: obj, options, UpdatePolicy(create=create))
+
+    def _written(self, call: Call, written: Written, media: Media) -> Response:
+        body = View(self.world, call.resource, media).object(written.body)
+        return Response(201 if written.created else 200, body, media.type)
+
+
+def check_namespace_matches(call: Call, namespace: str) -> None:
+    """Raises BadRequest."""
+    wanted = call.target.namespace if call.resource.namespaced else ""
+    if namespace and namespace != wanted:
+        raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
+
+
+def error_response(request: Request, error: ApiError) -> Response:
+    """The Status in a form that the client accepts, else JSON."""
+    try:
+        media = accept_media(request, views=False)
+    except ApiError:
+        media = Media()
+    status = error.to_status()
+    headers = {"Retry-After": str(int(error.retry_after))} if error.retry_after is not None else {}
+    return Response(error.code, media.encode(status), media.type, headers)
+
+
+def not_allowed() -> MethodNotAllowed:
+    return MethodNotAllowed("the server does not allow this method on the requested resource")
+
+
+def too_large() -> ApiError:
+    from kopylite.errors import RequestEntityTooLarge
+
+    return RequestEntityTooLarge(f"Request entity too large: limit is {MAX_BODY_BYTES}")
+
+
+def internal(error: Exception) -> InternalError:
+    return InternalError(f"Internal error occurred: {error}")
+
+
+def _path_name(target: Target) -> str:
+    """The name in the path; a list's name may come from its selector instead."""
+    return "" if target.verb in ("list", "watch", "deletecollection") else target.name

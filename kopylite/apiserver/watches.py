@@ -1,0 +1,147 @@
+"""Watch: from a position in the history to a stream of encoded events, in the order of their versions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+
+from kopylite.apiserver.lists import matcher, wait_for_version
+from kopylite.apiserver.negotiation import Media
+from kopylite.apiserver.options import ListOptions
+from kopylite.apiserver.store import ADDED, DELETED, MODIFIED, Change, Compacted, Outrun, Record, Subscription
+from kopylite.apiserver.views import View, error_event
+from kopylite.apiserver.world import Call, World
+from kopylite.errors import Expired
+
+BOOKMARK_SECONDS = 60.0
+# A last bookmark comes this long before the deadline, so that a reconnect does not start far back.
+_LAST_BOOKMARK_SECONDS = 2.0
+# --min-request-timeout: without timeoutSeconds a watch lives between once and twice that.
+MIN_WATCH_SECONDS = 1800.0
+
+Matches = Callable[[Record], bool]
+
+
+class Watch:
+    """One watch request. `chunks()` yields encoded events until the deadline, an error, or the client leaves."""
+
+    def __init__(self, world: World, call: Call, media: Media, options: ListOptions) -> None:
+        self._world = world
+        self._call = call
+        self._options = options
+        self._view = View(world, call.resource, media)
+        self._matches = matcher(call, options)
+        namespaced = call.resource.namespaced and call.target.namespace
+        self._prefix = f"{call.target.namespace}/" if namespaced else ""
+        lifetime = options.timeout or MIN_WATCH_SECONDS * (1 + world.clock.random())
+        self._deadline = world.clock.monotonic() + lifetime
+        self._sent = 0
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        try:
+            subscription, initial = await self._begin()
+        except Compacted as error:
+            expired = Expired(f"too old resource version: {self._options.version} ({error.oldest})")
+            yield error_event(expired.to_status())
+            return
+        try:
+            for record in initial or ():
+                async for chunk in self._pass(self._view.event(ADDED, record)):
+                    yield chunk
+            if self._options.initial_events and self._options.bookmarks:
+                yield self._view.bookmark(self._sent, initial_events_end=True)
+            async for chunk in self._live(subscription):
+                yield chunk
+        except _Ended:
+            return
+        finally:
+            subscription.close()
+
+    async def _begin(self) -> tuple[Subscription, list[Record] | None]:
+        """Where to start, and the objects to show first (None: none asked for). Raises Compacted."""
+        store, options = self._world.store, self._options
+        version = options.version or 0
+        if options.initial_events:
+            await wait_for_version(self._world, version)
+        collection = store.collection(self._call.resource.storage)
+        from_now = options.initial_events or version == 0
+        self._sent = store.version if from_now else version
+        subscription = collection.subscribe(self._sent)
+        if options.initial_events is False or not from_now:
+            return subscription, None
+        records = collection.scan(self._prefix, "", store.version)
+        return subscription, [r for r in records if self._matches is None or self._matches(r)]
+
+    async def _live(self, subscription: Subscription) -> AsyncIterator[bytes]:
+        clock = self._world.clock
+        next_bookmark = self._bookmark_time()
+        while True:
+            try:
+                changes = subscription.take()
+            except Outrun:
+                return  # too slow: closed, and the client lists or watches anew
+            if changes:
+                async for chunk in self._pass(*self._frames(changes)):
+                    yield chunk
+                self._sent = max(self._sent, changes[-1].version)
+                continue
+            if subscription.closed or clock.monotonic() >= self._deadline:
+                return
+            if clock.monotonic() >= next_bookmark:
+                # All changes up to now were sent or do not concern this watcher.
+                self._sent = max(self._sent, self._world.store.version)
+                yield self._view.bookmark(self._sent)
+                next_bookmark = self._bookmark_time()
+            try:
+                async with asyncio.timeout_at(min(next_bookmark, self._deadline)):
+                    await subscription.wait()
+            except TimeoutError:
+                continue
+
+    def _bookmark_time(self) -> float:
+        if not self._options.bookmarks:
+            return self._deadline
+        now = self._world.clock.monotonic()
+        last = self._deadline - _LAST_BOOKMARK_SECONDS
+        return min(now + BOOKMARK_SECONDS, last) if now < last else self._deadline
+
+    def _frames(self, changes: list[Change]) -> list[bytes]:
+        frames = []
+        for change in changes:
+            if not change.record.key.startswith(self._prefix) or change.version <= self._sent:
+                continue
+            kind, record = _seen(change, self._matches)
+            if record is not None:
+                frames.append(self._view.change(kind, change, record))
+        return frames
+
+    async def _pass(self, *frames: bytes) -> AsyncIterator[bytes]:
+        """The frames as one chunk, unless hooks want to see each."""
+        hooks = self._world.hooks.watch
+        if not hooks:
+            if frames:
+                yield b"".join(frames)
+            return
+        for frame in frames:
+            for hook in hooks:
+                shown = await hook(self._call, frame)
+                if shown is None:
+                    raise _Ended
+                frame = shown
+            yield frame
+
+
+class _Ended(Exception):
+    """A hook has ended the stream."""
+
+
+def _seen(change: Change, matches: Matches | None) -> tuple[str, Record | None]:
+    """How a watcher with these selectors sees a change: the event's type and object; None: not at all."""
+    if matches is None:
+        return change.type, change.record
+    before = change.previous is not None and matches(change.previous)
+    if change.type == DELETED:
+        return DELETED, change.record if before else None
+    if matches(change.record):
+        return MODIFIED if before else ADDED, change.record
+    return DELETED, change.previous if before else None
