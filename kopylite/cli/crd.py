@@ -1,0 +1,152 @@
+"""`kopylite crd`: CustomResourceDefinitions from Python classes, printed, written or compared."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kopylite.cli.exitcodes import Exit
+from kopylite.cli.target import AttributeNotFound, ModuleNotLoaded, load_module
+from kopylite.errors import UsageError
+
+if TYPE_CHECKING:
+    from kopylite.objects.crd import ResourceClass
+
+EPILOG = """\
+examples:
+  kopylite crd shop.operator                          every CustomResource of the module
+  kopylite crd shop.operator:app                      those that the App uses
+  kopylite crd shop.models:Order --output-dir crds    into crds/orders.shop.example.com.yaml
+  kopylite crd shop.operator --output-dir crds --check    in CI: are the files up to date?
+
+--check writes nothing. It ends with code 1 when a file differs from the classes or is missing, and says which
+differences are dangerous for objects that are stored already.
+"""
+
+DIFFERENT = 1
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `crd` and its options."""
+    parser = subparsers.add_parser(
+        "crd",
+        help="print the CustomResourceDefinitions of your classes",
+        description="Print the CustomResourceDefinitions of an App, of a class, or of every class of a module.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "target", metavar="MODULE[:NAME]", help="package.module or path/to/file.py, with the name of an App or a class"
+    )
+    parser.add_argument("--output-dir", metavar="DIR", type=Path, help="write one file a kind into this folder")
+    parser.add_argument("--check", action="store_true", help="compare with the files of --output-dir (default: crds)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command; the exit code is 0, 1 for a difference under --check, or one of `Exit`."""
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            crds = _crds(args.target)
+    except UsageError as error:
+        print(f"kopylite crd: {error}", file=sys.stderr)
+        return _exit_code(error)
+    for warning in caught:
+        print(f"kopylite crd: note: {warning.message}", file=sys.stderr)
+    if args.check:
+        return _check(crds, args.output_dir or Path("crds"))
+    if args.output_dir:
+        return _write(crds, args.output_dir)
+    print(_text(crds), end="")
+    return Exit.STOPPED
+
+
+def _crds(target: str) -> list[dict[str, Any]]:
+    from kopylite.objects.crd import crds_of
+
+    place, _, name = target.partition(":")
+    module = load_module(place)
+    if not name:
+        found = _classes(vars(module).values())
+    elif hasattr(module, name):
+        found = _classes(_kinds(getattr(module, name)))
+    else:
+        raise AttributeNotFound(f"{place} has no attribute {name!r}")
+    if not found:
+        raise AttributeNotFound(
+            f"{target} has no CustomResource; declare one: "
+            "class MyApp(CustomResource[Spec, Status], group=..., version=...)"
+        )
+    return crds_of(found)
+
+
+def _classes(things: Iterable[Any]) -> list[ResourceClass]:
+    from kopylite.objects import CustomResource
+
+    return [
+        thing
+        for thing in things
+        if isinstance(thing, type) and issubclass(thing, CustomResource) and thing.declaration is not None
+    ]
+
+
+def _kinds(thing: Any) -> Iterable[Any]:
+    """The classes that a class or an App names."""
+    from kopylite.app import App
+
+    if not isinstance(thing, App):
+        return [thing]
+    watched = [watch.kind for spec in thing.controllers for watch in (*spec.owns, *spec.watches)]
+    return [*(spec.kind for spec in thing.controllers), *watched, *(cached.kind for cached in thing.cached)]
+
+
+def _exit_code(error: UsageError) -> int:
+    if isinstance(error, ModuleNotLoaded):
+        return Exit.MODULE
+    return Exit.ATTRIBUTE if isinstance(error, AttributeNotFound) else Exit.REGISTRATION
+
+
+def _text(crds: list[dict[str, Any]]) -> str:
+    from kopylite.objects.yamltext import to_yaml
+
+    return to_yaml(crds)
+
+
+def _file(folder: Path, crd: dict[str, Any]) -> Path:
+    return folder / f"{crd['metadata']['name']}.yaml"
+
+
+def _write(crds: list[dict[str, Any]], folder: Path) -> int:
+    folder.mkdir(parents=True, exist_ok=True)
+    for crd in crds:
+        _file(folder, crd).write_text(_text([crd]), encoding="utf-8")
+        print(_file(folder, crd))
+    return Exit.STOPPED
+
+
+def _check(crds: list[dict[str, Any]], folder: Path) -> int:
+    import yaml
+
+    from kopylite.objects.crdchanges import compare_crds
+
+    different = False
+    for crd in crds:
+        path = _file(folder, crd)
+        if not path.is_file():
+            different = True
+            print(f"{path}: missing")
+            continue
+        committed = yaml.safe_load(path.read_text(encoding="utf-8"))
+        if committed == crd:
+            continue
+        different = True
+        print(f"{path}: differs from the classes")
+        for change in compare_crds(committed, crd):
+            print(f"  {change}")
+    if different:
+        print(f"run again with --output-dir {folder} and without --check to bring the files up to date")
+    return DIFFERENT if different else Exit.STOPPED

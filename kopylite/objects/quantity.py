@@ -1,0 +1,159 @@
+"""Quantity: amounts such as "500m" CPU or "1.5Gi" memory."""
+
+from __future__ import annotations
+
+import re
+from decimal import ROUND_UP, Context, Decimal
+from functools import total_ordering
+from typing import Any
+
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic_core import CoreSchema, core_schema
+
+# The grammar of the Kubernetes API for quantities.
+PATTERN = (
+    r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
+    r"(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
+)
+_TEXT = re.compile(r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))(?:([KMGTPE]i)|([numkMGTPE])|[eE]([+-]?[0-9]+))?")
+_DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_DECIMAL_SUFFIX = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
+_BINARY = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
+_BINARY_SUFFIX = {power: suffix for suffix, power in _BINARY.items()}
+# As in the API server: nothing below a nano, nothing above what 63 bits hold.
+_NANO = Decimal("1e-9")
+_MAX = Decimal(2**63 - 1)
+# Wide enough for every amount with all its nanos.
+_EXACT = Context(prec=60)
+
+
+@total_ordering
+class Quantity:
+    """An exact amount. Immutable; equal amounts are equal however they are written ("1" == "1000m").
+
+    As a field it accepts texts and whole numbers, and is written back exactly as it was read. Amounts finer than
+    a nano are rounded away from zero and amounts beyond 63 bits are capped, as the API server does.
+
+    Args:
+        amount: a text such as "1.5Gi", a number, or another Quantity.
+
+    Raises:
+        ValueError: the text is no quantity.
+    """
+
+    __slots__ = ("_form", "_wire", "value")
+
+    value: Decimal
+    """The amount in its unit (cores, bytes, ...)."""
+    _form: str  # of the suffix: decimal, binary or exponent
+    _wire: str | int  # as it was read
+
+    def __init__(self, amount: str | int | float | Decimal | Quantity) -> None:
+        if isinstance(amount, Quantity):
+            self.value, self._form, self._wire = amount.value, amount._form, amount._wire
+        elif isinstance(amount, str):
+            self.value, self._form = _parse(amount)
+            self._wire = amount
+        else:
+            self.value, self._form = _bounded(Decimal(str(amount))), "decimal"
+            self._wire = amount if type(amount) is int else self.canonical()
+
+    @classmethod
+    def _of(cls, value: Decimal, form: str) -> Quantity:
+        quantity = object.__new__(cls)
+        quantity.value, quantity._form = _bounded(value), form
+        quantity._wire = quantity.canonical()
+        return quantity
+
+    def canonical(self) -> str:
+        """The text that the API server would print: no fraction, the largest fitting suffix."""
+        if self.value == 0:
+            return "0"
+        whole = self.value == self.value.to_integral_value()
+        if self._form == "binary" and whole and abs(self.value) >= 1024:
+            return _binary_text(int(self.value))
+        return _decimal_text(self.value, exponent_form=self._form == "exponent")
+
+    def __str__(self) -> str:
+        return str(self._wire)
+
+    def __repr__(self) -> str:
+        return f"Quantity({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return self.value == other.value if isinstance(other, Quantity) else NotImplemented
+
+    def __lt__(self, other: Quantity) -> bool:
+        return self.value < other.value if isinstance(other, Quantity) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+    def __bool__(self) -> bool:
+        return bool(self.value)
+
+    def __add__(self, other: Quantity) -> Quantity:
+        return self._of(self.value + other.value, self._form if self else other._form)
+
+    def __sub__(self, other: Quantity) -> Quantity:
+        return self._of(self.value - other.value, self._form if self else other._form)
+
+    def __mul__(self, factor: int | Decimal) -> Quantity:
+        return self._of(_EXACT.multiply(self.value, Decimal(factor)), self._form)
+
+    def __neg__(self) -> Quantity:
+        return self._of(-self.value, self._form)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(
+            cls._validate,
+            serialization=core_schema.plain_serializer_function_ser_schema(_wire_of, when_used="json-unless-none"),
+        )
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {"x-kubernetes-int-or-string": True, "pattern": PATTERN}
+
+    @classmethod
+    def _validate(cls, value: Any) -> Quantity:
+        if isinstance(value, bool) or not isinstance(value, (str, int, float, Decimal, Quantity)):
+            raise ValueError('a quantity is a text such as "1.5Gi", or a number')
+        return cls(value)
+
+
+def _wire_of(quantity: Quantity) -> str | int:
+    return quantity._wire
+
+
+def _parse(text: str) -> tuple[Decimal, str]:
+    match = _TEXT.fullmatch(text)
+    if match is None:
+        raise ValueError(f'{text!r} is no quantity; write it like "500m" or "1.5Gi"')
+    number, binary, suffix, exponent = match.groups()
+    if binary:
+        return _bounded(_EXACT.multiply(Decimal(number), Decimal(1024 ** _BINARY[binary]))), "binary"
+    if exponent is not None:
+        return _bounded(Decimal(number).scaleb(max(-99, min(99, int(exponent))))), "exponent"
+    return _bounded(Decimal(number).scaleb(_DECIMAL[suffix or ""])), "decimal"
+
+
+def _bounded(value: Decimal) -> Decimal:
+    value = max(-_MAX, min(_MAX, value))
+    return value.quantize(_NANO, rounding=ROUND_UP, context=_EXACT).normalize(_EXACT)
+
+
+def _binary_text(amount: int) -> str:
+    power = 0
+    while amount % 1024 == 0 and power < max(_BINARY_SUFFIX):
+        amount, power = amount // 1024, power + 1
+    return f"{amount}{_BINARY_SUFFIX.get(power, '')}"
+
+
+def _decimal_text(value: Decimal, *, exponent_form: bool) -> str:
+    sign, digits, raw_exponent = value.as_tuple()
+    exponent = int(raw_exponent)
+    number = int("".join(map(str, digits))) * 10 ** (exponent % 3)
+    exponent -= exponent % 3
+    suffix = f"e{exponent}" if exponent_form and exponent else _DECIMAL_SUFFIX.get(exponent, f"e{exponent}")
+    return f"{'-' if sign else ''}{number}{suffix}"
