@@ -57,9 +57,12 @@ class UnstructuredAdapter:
 
     def decode(self, raw: bytes) -> Unstructured:
         try:
-            return Unstructured(msgspec.json.decode(raw, type=dict))
+            obj = Unstructured(msgspec.json.decode(raw, type=dict))
         except (msgspec.MsgspecError, ValueError) as error:
             raise DecodeError(f"{self.kind}: not a JSON object: {error}") from error
+        if "kind" not in obj:  # lists of Kubernetes' own kinds leave it out of their items
+            obj["apiVersion"], obj["kind"] = self.kind.api_version, self.kind.kind
+        return obj
 
     def encode(self, obj: Unstructured) -> dict[str, Any]:
         return {**obj, "apiVersion": self.kind.api_version, "kind": self.kind.kind}

@@ -6,6 +6,7 @@ lists. What Python says and such a schema cannot is made looser, never stricter,
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Mapping
 from typing import Any
@@ -33,6 +34,9 @@ _ORDER = (
     "items", "properties", "required", "additionalProperties", "allOf", "anyOf", "oneOf", "not",
 )  # fmt: skip
 _COPIED = frozenset(_ORDER) - {"items", "properties", "additionalProperties", "allOf", "anyOf", "oneOf"}
+
+
+_LOGIC = ("allOf", "anyOf", "oneOf")
 
 
 class SchemaWarning(UserWarning):
@@ -111,7 +115,7 @@ class SchemaBuilder:
         if problem:
             self.warn(path, problem)
         if len(concrete) < len(variants):
-            schema = _nullable(schema)
+            schema = {**schema, "nullable": True}
         return self._finish({key: value for key, value in node.items() if key != word}, schema)
 
     def _flatten(self, variants: list[Any]) -> Any:
@@ -126,6 +130,7 @@ class SchemaBuilder:
 
     def _build_plain(self, node: Mapping[str, Any], path: str) -> Schema:
         schema: Schema = {key: value for key, value in node.items() if key in _COPIED}
+        schema |= {word: node[word] for word in _LOGIC if word in node}
         if "const" in node:
             schema["enum"] = [node["const"]]
         if "enum" in schema:
@@ -138,7 +143,7 @@ class SchemaBuilder:
         elif kind == "array":
             self._add_items(schema, node, path)
         elif kind is None and not any("x-kubernetes-int-or-string" in part for part in (node, schema)):
-            schema[PRESERVE_UNKNOWN] = True
+            schema |= {PRESERVE_UNKNOWN: True, "nullable": True}
         self._check_values(schema, path)
         return self._finish(node, schema)
 
@@ -146,7 +151,7 @@ class SchemaBuilder:
         values = schema["enum"]
         kinds = {_type_name(value) for value in values}
         if None in kinds:
-            schema["nullable"] = True
+            schema |= {"nullable": True, "enum": [value for value in values if value is not None]}
             kinds.discard(None)
         if "type" not in schema and kinds:
             if len(kinds) == 1:
@@ -162,14 +167,16 @@ class SchemaBuilder:
         values = node.get("additionalProperties")
         patterns = node.get("patternProperties")
         if properties:
-            schema["properties"] = {name: self.build(inner, f"{path}.{name}") for name, inner in properties.items()}
+            schema["properties"] = {
+                name: _property(inner, self.build(inner, f"{path}.{name}")) for name, inner in properties.items()
+            }
             return
         if patterns or "propertyNames" in node:
             self.warn(path, "the server does not check the keys")
         if patterns:
             values = next(iter(patterns.values())) if len(patterns) == 1 else {}
         if isinstance(values, Mapping) and values:
-            schema["additionalProperties"] = self.build(values, f"{path}[*]")
+            schema["additionalProperties"] = _null_or_enum(self.build(values, f"{path}[*]"))
         elif (
             values is not False and not node.get(PRESERVE_UNKNOWN) and (values is not None or "properties" not in node)
         ):
@@ -184,7 +191,7 @@ class SchemaBuilder:
             if any(item != built[0] for item in built):
                 self.warn(path, problem or "the server does not check which item of the tuple is where")
         else:
-            schema["items"] = self.build(items, f"{path}[]")
+            schema["items"] = _null_or_enum(self.build(items, f"{path}[]"))
         if node.get("uniqueItems"):
             schema.setdefault("x-kubernetes-list-type", "set")
             if schema["items"].get("type") == "object":
@@ -213,10 +220,11 @@ class SchemaBuilder:
             schema["description"] = node["description"]
         if node.get("deprecated") and not schema.get("description", "").startswith("Deprecated"):
             schema["description"] = f"Deprecated: {schema.get('description') or 'do not use.'}"
-        if node.get("default") is not None:
-            schema["default"] = node["default"]
-        elif schema.get("default") is None:
-            schema.pop("default", None)
+        default = node.get("default", schema.get("default"))
+        schema.pop("default", None)
+        # An empty list or map and an absent one mean the same; the server need not write it down.
+        if default is not None and default != [] and default != {}:
+            schema["default"] = default
         schema |= {key: value for key, value in node.items() if key.startswith("x-kubernetes-")}
         if schema.get("x-kubernetes-int-or-string"):
             for key in ("type", "format", "anyOf"):
@@ -225,11 +233,26 @@ class SchemaBuilder:
         return ordered | {key: schema[key] for key in sorted(schema) if key not in ordered}
 
 
-def _nullable(schema: Schema) -> Schema:
-    schema = {**schema, "nullable": True}
-    if "enum" in schema and None not in schema["enum"]:
-        schema["enum"] = [*schema["enum"], None]
-    return schema
+def _property(node: Any, schema: Schema) -> Schema:
+    """The schema of a field. Where null is only another word for absent, it is not declared: the server drops
+    such nulls, which are no values then."""
+    if isinstance(node, Mapping) and "default" in node and node["default"] is None:
+        return {key: value for key, value in schema.items() if key != "nullable"}
+    return _null_or_enum(schema)
+
+
+def _null_or_enum(schema: Schema) -> Schema:
+    """Null passes no `enum` of a CRD, not even one that lists it, but it passes conditions on texts and numbers."""
+    if not schema.get("nullable") or "enum" not in schema:
+        return schema
+    texts = [re.escape(value) for value in schema["enum"] if isinstance(value, str)]
+    numbers = [value for value in schema["enum"] if isinstance(value, (int, float)) and not isinstance(value, bool)]
+    rest = {key: value for key, value in schema.items() if key != "enum"}
+    if texts:
+        rest["pattern"] = f"^({'|'.join(texts)})$"
+    if numbers:
+        rest["anyOf"] = [{"minimum": value, "maximum": value} for value in numbers]
+    return rest
 
 
 def _type_name(value: Any) -> str | None:
