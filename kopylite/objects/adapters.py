@@ -11,9 +11,11 @@ from typing import Any, Generic, Protocol, TypeVar, overload
 from weakref import WeakKeyDictionary
 
 import msgspec
+from pydantic import BaseModel
 
 from kopylite.errors import DecodeError, RegistrationError
 from kopylite.objects.builtin_kinds import complete
+from kopylite.objects.foreign import kind_of_foreign
 from kopylite.objects.kinds import Kind
 from kopylite.objects.meta import ObjectKey
 from kopylite.objects.modelcodec import ModelCodec, codec_of, to_wire
@@ -23,7 +25,7 @@ from kopylite.objects.unstructured import Unstructured
 
 T = TypeVar("T")
 T_co = TypeVar("T_co")
-ResourceT = TypeVar("ResourceT", bound=CustomResource[Any, Any])
+ModelT = TypeVar("ModelT", bound=BaseModel)
 
 KindLike = Kind | type[T]
 
@@ -68,24 +70,19 @@ class UnstructuredAdapter:
         return {**obj, "apiVersion": self.kind.api_version, "kind": self.kind.kind}
 
 
-class CustomResourceAdapter(Generic[ResourceT]):
-    """Objects as instances of a CustomResource class."""
+class ModelAdapter(Generic[ModelT]):
+    """Objects as instances of a pydantic class: a CustomResource, or another library's model."""
 
     __slots__ = ("_codec", "kind")
 
-    def __init__(self, cls: type[ResourceT]) -> None:
-        if cls.declaration is None:
-            raise RegistrationError(
-                f"{cls.__name__} is no kind yet: add group= and version=, e.g. class {cls.__name__}(..., "
-                'group="example.com", version="v1")'
-            )
-        self.kind = cls.declaration.as_kind
-        self._codec: ModelCodec[ResourceT] = codec_of(cls)
+    def __init__(self, kind: Kind, cls: type[ModelT]) -> None:
+        self.kind = kind
+        self._codec: ModelCodec[ModelT] = codec_of(cls)
 
-    def decode(self, raw: bytes) -> ResourceT:
+    def decode(self, raw: bytes) -> ModelT:
         return self._codec.decode(raw)
 
-    def encode(self, obj: ResourceT) -> dict[str, Any]:
+    def encode(self, obj: ModelT) -> dict[str, Any]:
         wire = {"apiVersion": self.kind.api_version, "kind": self.kind.kind}
         return wire | {name: part for name, part in self._codec.encode(obj).items() if name not in wire}
 
@@ -116,7 +113,14 @@ def adapter_of(kind: Kind | type[Any]) -> Adapter[Any]:
 
 def _new_adapter(cls: type[Any]) -> Adapter[Any]:
     if issubclass(cls, CustomResource):
-        return CustomResourceAdapter(cls)
+        if cls.declaration is None:
+            raise RegistrationError(
+                f"{cls.__name__} is no kind yet: add group= and version=, e.g. "
+                f'class {cls.__name__}(..., group="example.com", version="v1")'
+            )
+        return ModelAdapter(cls.declaration.as_kind, cls)
+    if issubclass(cls, BaseModel):
+        return ModelAdapter(kind_of_foreign(cls), cls)
     if is_client_model(cls):
         return ClientModelAdapter(cls)
     raise RegistrationError(f"{cls.__module__}.{cls.__qualname__} is no kind: it says no apiVersion and kind")

@@ -13,6 +13,7 @@ import msgspec
 from kopylite.errors import AlreadyOwned, ObjectError
 from kopylite.objects.adapters import key_of, kind_of, meta_of
 from kopylite.objects.apimodel import OwnerRef
+from kopylite.objects.foreign import set_foreign_owner_references
 from kopylite.objects.meta import OwnerReference
 from kopylite.objects.models import is_client_model, set_client_owner_references
 from kopylite.objects.resource import CustomResource
@@ -153,4 +154,4 @@ def _write(obj: Any, entries: list[Any]) -> None:
     elif is_client_model(type(obj)):
         set_client_owner_references(obj, entries)
     else:
-        raise ObjectError(f"cannot write owner references into a {type(obj).__qualname__}: pass its wire form instead")
+        set_foreign_owner_references(obj, entries)
