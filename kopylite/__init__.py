@@ -1,0 +1,133 @@
+"""kopylite: Kubernetes operators in asyncio. The public names, in the order in which a reader meets them.
+
+Each name is imported when it is first asked for, so `import kopylite` costs next to nothing and a command that
+needs only half of the library loads only that half.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kopylite.app import App
+    from kopylite.client import Client
+    from kopylite.controller import Watch, watch
+    from kopylite.errors import (
+        AlreadyExists,
+        AlreadyOwned,
+        ApiError,
+        Conflict,
+        DecodeError,
+        Forbidden,
+        Invalid,
+        KopyliteError,
+        NotFound,
+        RegistrationError,
+        TerminalError,
+        TransportError,
+    )
+    from kopylite.manager import Manager, Options
+    from kopylite.objects import CustomResource, Kind, ObjectKey, OwnerReference, Unstructured
+    from kopylite.reconcile import Context, Request, Result, run_in_thread
+    from kopylite.triggers import (
+        annotations_changed,
+        generation_changed,
+        label_selector,
+        labels_changed,
+        predicate,
+        resource_version_changed,
+    )
+    from kopylite.workqueue import RateLimit
+
+_HOMES = {
+    # Declare an operator.
+    "App": "kopylite.app",
+    "watch": "kopylite.controller",
+    "Watch": "kopylite.controller",
+    "Kind": "kopylite.objects",
+    "CustomResource": "kopylite.objects",
+    "Unstructured": "kopylite.objects",
+    # Write its reconcile.
+    "Context": "kopylite.reconcile",
+    "Request": "kopylite.reconcile",
+    "Result": "kopylite.reconcile",
+    "Client": "kopylite.client",
+    "ObjectKey": "kopylite.objects",
+    "OwnerReference": "kopylite.objects",
+    "run_in_thread": "kopylite.reconcile",
+    # Choose what runs it, and how often.
+    "generation_changed": "kopylite.triggers",
+    "resource_version_changed": "kopylite.triggers",
+    "labels_changed": "kopylite.triggers",
+    "annotations_changed": "kopylite.triggers",
+    "label_selector": "kopylite.triggers",
+    "predicate": "kopylite.triggers",
+    "RateLimit": "kopylite.workqueue",
+    # Expect what goes wrong; kopylite.errors has the whole tree.
+    "KopyliteError": "kopylite.errors",
+    "TerminalError": "kopylite.errors",
+    "ApiError": "kopylite.errors",
+    "NotFound": "kopylite.errors",
+    "AlreadyExists": "kopylite.errors",
+    "Conflict": "kopylite.errors",
+    "Invalid": "kopylite.errors",
+    "Forbidden": "kopylite.errors",
+    "TransportError": "kopylite.errors",
+    "DecodeError": "kopylite.errors",
+    "AlreadyOwned": "kopylite.errors",
+    "RegistrationError": "kopylite.errors",
+    # Run it from a program of your own.
+    "Manager": "kopylite.manager",
+    "Options": "kopylite.manager",
+}
+
+__all__ = [  # noqa: RUF022  (the reader's order, not the alphabet's)
+    "App",
+    "watch",
+    "Watch",
+    "Kind",
+    "CustomResource",
+    "Unstructured",
+    "Context",
+    "Request",
+    "Result",
+    "Client",
+    "ObjectKey",
+    "OwnerReference",
+    "run_in_thread",
+    "generation_changed",
+    "resource_version_changed",
+    "labels_changed",
+    "annotations_changed",
+    "label_selector",
+    "predicate",
+    "RateLimit",
+    "KopyliteError",
+    "TerminalError",
+    "ApiError",
+    "NotFound",
+    "AlreadyExists",
+    "Conflict",
+    "Invalid",
+    "Forbidden",
+    "TransportError",
+    "DecodeError",
+    "AlreadyOwned",
+    "RegistrationError",
+    "Manager",
+    "Options",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'kopylite' has no attribute {name!r}")
+    value = getattr(importlib.import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

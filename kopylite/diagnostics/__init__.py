@@ -5,5 +5,14 @@ from __future__ import annotations
 from kopylite.diagnostics.log import JsonFormatter, TextFormatter, configure_logging
 from kopylite.diagnostics.redact import redact
 from kopylite.diagnostics.stall import StallStatistics, StallWatch
+from kopylite.diagnostics.waiting import WaitingReport
 
-__all__ = ["JsonFormatter", "StallStatistics", "StallWatch", "TextFormatter", "configure_logging", "redact"]
+__all__ = [
+    "JsonFormatter",
+    "StallStatistics",
+    "StallWatch",
+    "TextFormatter",
+    "WaitingReport",
+    "configure_logging",
+    "redact",
+]

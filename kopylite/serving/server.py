@@ -26,6 +26,7 @@ class HttpServer:
 
     def __init__(self, address: Address, routes: Mapping[str, Handler]) -> None:
         self._wanted = address
+        self.paths = tuple(routes)
         application = web.Application()
         for path, handler in routes.items():
             serve = _responder(handler)

@@ -1,0 +1,185 @@
+"""App: what an operator consists of. Declarations are recorded in this object and nowhere else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, TypedDict, TypeVar, Unpack
+
+from kopylite.controller import ControllerSpec, Reconcile, Watch
+from kopylite.errors import RegistrationError
+from kopylite.objects import Kind, kind_of
+from kopylite.triggers import Predicate
+from kopylite.workqueue import RateLimit
+
+ReconcileT = TypeVar("ReconcileT", bound=Reconcile)
+KindLike = Kind | type[Any]
+
+# It becomes the field manager and the user agent, and the start of the controllers' names.
+_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+
+
+class ControllerOptions(TypedDict, total=False):
+    """The options of a reconciler that most do without. See ControllerSpec for each one's meaning."""
+
+    predicates: Predicate | None
+    labels: str
+    timeout: float | None
+    max_retries: int | None
+    rate_limit: RateLimit
+
+
+class App:
+    """An operator: its reconcilers, and what they read from a cache.
+
+        app = App("myapp")
+
+        @app.reconciler(MyApp, owns=[Deployment], workers=4)
+        async def reconcile(ctx: Context, request: Request) -> Result | None:
+            ...
+
+    Nothing runs, connects or registers anywhere else: several Apps live side by side in one process, and a Manager
+    (or `kopylite run module:app`) brings one to life.
+
+    Args:
+        name: lower-case letters, digits and dashes, at most 63; names the operator to the API server, as the
+            owner of the fields that it applies and in the user agent.
+
+    Raises:
+        RegistrationError: the name is none.
+    """
+
+    def __init__(self, name: str) -> None:
+        if not _NAME.fullmatch(name):
+            raise RegistrationError(
+                f"App name {name!r}: use up to 63 lower-case letters, digits and inner dashes, as in App('my-operator')"
+            )
+        self.name = name
+        self._controllers: dict[str, ControllerSpec] = {}
+        self._cached: list[Watch] = []
+
+    @property
+    def controllers(self) -> tuple[ControllerSpec, ...]:
+        """In the order of their declaration."""
+        return tuple(self._controllers.values())
+
+    @property
+    def cached(self) -> tuple[Watch, ...]:
+        """The kinds named by `cache()`: followed by no controller."""
+        return tuple(self._cached)
+
+    def reconciler(
+        self,
+        kind: KindLike,
+        *,
+        owns: Iterable[KindLike | Watch] = (),
+        watches: Iterable[KindLike | Watch] = (),
+        workers: int | None = None,
+        name: str | None = None,
+        **options: Unpack[ControllerOptions],
+    ) -> Callable[[ReconcileT], ReconcileT]:
+        """Declare the decorated `async def (ctx, request) -> Result | None` as the reconcile of a kind.
+
+        It is called with the key of each object of the kind, and again whenever something changed that it
+        declares to depend on. The decorated function itself is unchanged, so tests can call it.
+
+        Args:
+            kind: whose keys the Requests are.
+            owns: kinds it creates with an owner reference to `kind`: a change of one runs its owner.
+            watches: other kinds; `watch(kind, map=...)` says whose run a change of one means.
+            workers: how many keys it works on at the same time; None: the manager's default.
+            name: of the controller; None: the kind in lower case.
+            options: see ControllerOptions.
+
+        Raises:
+            RegistrationError: names what is declared wrongly, the rule, and the way out.
+        """
+        chosen = name or _checked(kind, "@app.reconciler").kind.lower()
+        owned = tuple(_watches(owns, f"controller {chosen!r}: owns"))
+        watched = tuple(_watches(watches, f"controller {chosen!r}: watches"))
+
+        def register(function: ReconcileT) -> ReconcileT:
+            spec = ControllerSpec(
+                name=chosen, kind=kind, reconcile=function, owns=owned, watches=watched, workers=workers, **options
+            )
+            self._add(spec)
+            return function
+
+        return register
+
+    def cache(
+        self, kind: KindLike, *, namespace: str | None = None, labels: str = "", metadata_only: bool = False
+    ) -> None:
+        """Read a kind from a cache, though no controller follows it.
+
+        Args:
+            kind: a CustomResource class, a Kind, or a kubernetes_asyncio model class.
+            namespace: only this namespace; None: those of the manager.
+            labels: cache only objects that match this label selector.
+            metadata_only: cache only metadata.
+
+        Raises:
+            RegistrationError: it is no kind.
+        """
+        _checked(kind, "app.cache")
+        self._cached.append(Watch(kind, None, None, labels, namespace, metadata_only))
+
+    def include(self, other: App) -> None:
+        """Take over everything that `other` has declared up to now; `other` itself stays as it is.
+
+        Raises:
+            RegistrationError: both have a controller of one name. Then nothing is taken over.
+        """
+        for name in other._controllers:
+            self._require_free(name)
+        self._controllers |= other._controllers
+        self._cached += other._cached
+
+    def _add(self, spec: ControllerSpec) -> None:
+        self._require_free(spec.name)
+        self._controllers[spec.name] = spec
+
+    def _require_free(self, name: str) -> None:
+        if name in self._controllers:
+            raise RegistrationError(
+                f"app {self.name!r} has a controller {name!r} already: names are the labels of metrics and logs, so "
+                f"they are unique. Give one of them another: @app.reconciler(..., name='{name}-2')"
+            )
+
+    def __repr__(self) -> str:
+        return f"App({self.name!r}, controllers={list(self._controllers)})"
+
+
+def _checked(kind: object, where: str) -> Kind:
+    """The Kind of what a declaration names.
+
+    Raises:
+        RegistrationError: it is none.
+    """
+    if callable(kind) and not isinstance(kind, type):
+        raise RegistrationError(f"{where} is used without a kind. Write: {where}(MyKind)")
+    if not isinstance(kind, (Kind, type)):
+        raise RegistrationError(
+            f"{where}: {kind!r} is no kind. Use a CustomResource class, a Kind such as Kind('apps/v1', 'Deployment'), "
+            "or a kubernetes_asyncio model class"
+        )
+    try:
+        return kind_of(kind)
+    except RegistrationError as error:
+        raise RegistrationError(f"{where}: {error}") from None
+
+
+def _watches(declared: object, where: str) -> Iterable[Watch]:
+    if isinstance(declared, (Kind, type, Watch, str)) or not isinstance(declared, Iterable):
+        argument = where.rpartition(" ")[2]
+        raise RegistrationError(f"{where} takes a list of kinds. Write: {argument}=[{_shown(declared)}]")
+    for entry in declared:
+        watched = entry if isinstance(entry, Watch) else Watch(entry)
+        _checked(watched.kind, where)
+        yield watched
+
+
+def _shown(declared: object) -> str:
+    if isinstance(declared, type):
+        return declared.__name__
+    return repr(declared)

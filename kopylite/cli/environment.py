@@ -1,0 +1,118 @@
+"""Options that an environment variable may give too: --grace-period is KOPYLITE_GRACE_PERIOD. The flag wins."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kopylite.errors import UsageError
+
+PREFIX = "KOPYLITE_"
+
+
+class _FromVariable(str):
+    """A default that came from an environment variable; remembers which, for the message if it is wrong."""
+
+    __slots__ = ("variable",)
+
+    variable: str
+
+
+class _Collect(argparse.Action):
+    """Adds up the lists of a repeated flag; the first one replaces the default, or what a variable said."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
+        so_far = getattr(namespace, self.dest)
+        setattr(namespace, self.dest, [*(so_far if isinstance(so_far, list) else ()), *values])
+
+
+class OptionGroup:
+    """Adds options to an argparse group, each with its environment variable."""
+
+    def __init__(self, group: argparse._ArgumentGroup, environment: Mapping[str, str] = os.environ) -> None:
+        self._group = group
+        self._environment = environment
+
+    def add(
+        self,
+        *flags: str,
+        parse: Callable[[str], Any],
+        help: str,  # noqa: A002  (argparse's own word)
+        metavar: str,
+        default: Any = None,
+        collect: bool = False,
+    ) -> None:
+        """Add an option.
+
+        Args:
+            parse: turns a text into the value; raises ValueError or UsageError for a wrong one.
+            collect: the flag may be repeated; `parse` returns lists, which are joined.
+        """
+        variable = PREFIX + flags[-1].lstrip("-").replace("-", "_").upper()
+        given = self._environment.get(variable)
+        shown = "" if default is None else f"; default {default}"
+        self._group.add_argument(
+            *flags,
+            action=_Collect if collect else "store",
+            type=_reader(parse),
+            default=default if given is None else _remember(given, variable),
+            metavar=metavar,
+            help=f"{help} [{variable}{shown}]".replace("%", "%%"),
+        )
+
+
+def _remember(text: str, variable: str) -> _FromVariable:
+    value = _FromVariable(text)
+    value.variable = variable
+    return value
+
+
+def _reader(parse: Callable[[str], Any]) -> Callable[[str], Any]:
+    def read(text: str) -> Any:
+        try:
+            return parse(text)
+        except (ValueError, UsageError) as error:
+            source = f"environment variable {text.variable}: " if isinstance(text, _FromVariable) else ""
+            raise argparse.ArgumentTypeError(f"{source}{error}") from None
+
+    return read
+
+
+def choice(*allowed: str) -> Callable[[str], str]:
+    """A parser for one of a few words."""
+
+    def parse(text: str) -> str:
+        if text not in allowed:
+            raise ValueError(f"{text!r} is none of {', '.join(allowed)}")
+        return text
+
+    return parse
+
+
+def positive_int(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise ValueError(f"{text!r} is not a whole number of at least 1")
+    return int(text)
+
+
+def seconds(text: str) -> float:
+    """A duration: seconds, or a number with s, m or h, as in 90, 1.5, 30s, 2m."""
+    factor = {"s": 1, "m": 60, "h": 3600}.get(text[-1:])
+    number = text[:-1] if factor else text
+    try:
+        value = float(number)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise ValueError(f"{text!r} is no duration such as 30, 30s or 2m")
+    return value * (factor or 1)
+
+
+def names(text: str) -> list[str]:
+    """Namespaces, comma-separated."""
+    found = [name.strip() for name in text.split(",")]
+    if not all(found):
+        raise ValueError(f"{text!r} is no comma-separated list of names")
+    return found

@@ -1,0 +1,189 @@
+"""`kopylite run`: bring an App to life."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from kopylite.cli.environment import OptionGroup, choice, names, positive_int, seconds
+from kopylite.cli.exitcodes import Exit
+from kopylite.cli.signals import stop_on_signals
+from kopylite.cli.target import AttributeNotFound, ModuleNotLoaded, load_app
+from kopylite.errors import ConnectionFailed, KopyliteError, KubeconfigError, RegistrationError, UsageError
+
+if TYPE_CHECKING:
+    from kopylite.app import App
+    from kopylite.manager import Options
+
+logger = logging.getLogger(__name__)
+
+EPILOG = f"""\
+examples:
+  kopylite run samples/hello/operator.py               the App named `app` in a file, all namespaces
+  kopylite run shop.operator:app -n shop -n shop-test  an App in a module, two namespaces
+  kopylite run shop.operator:app --metrics-address 0.0.0.0:8080 --health-address 0.0.0.0:8081 --log-format json
+                                                       in a pod: probes and metrics face the network
+  kopylite run shop.operator:app --health-address 127.0.0.1:8080
+                                                       metrics and probes on one address
+
+Every option can be given by the environment variable named with it; the flag wins. Durations are seconds, or
+numbers with s, m or h.
+
+exit codes:
+{Exit.table()}
+"""
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `run` and its options."""
+    parser = subparsers.add_parser(
+        "run",
+        help="run an operator",
+        description="Run the App of a module against the cluster of the kubeconfig, or of the pod it runs in.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "target", metavar="MODULE[:APP]", help="package.module:attribute or path/to/file.py:attribute; default :app"
+    )
+    _add_cluster_options(parser)
+    _add_running_options(parser)
+    _add_watching_options(parser)
+
+
+def _add_cluster_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("cluster")
+    options = OptionGroup(group)
+    options.add("-n", "--namespace", parse=names, collect=True, metavar="NAME", help="only this namespace; repeatable")
+    group.add_argument(
+        "-A", "--all-namespaces", action="store_true", help="all namespaces: the default; overrides KOPYLITE_NAMESPACE"
+    )
+    options.add("--kubeconfig", parse=str, metavar="PATH", help="instead of $KUBECONFIG, the pod's own, ~/.kube/config")
+    options.add("--context", parse=str, metavar="NAME", help="of the kubeconfig, instead of its current one")
+    options.add(
+        "--connect-timeout", parse=seconds, default=60.0, metavar="TIME",
+        help="how long to try to reach the API server at the start",
+    )  # fmt: skip
+
+
+def _add_running_options(parser: argparse.ArgumentParser) -> None:
+    options = OptionGroup(parser.add_argument_group("running"))
+    options.add(
+        "--workers", parse=positive_int, default=1, metavar="N",
+        help="reconciles at the same time, for each controller that declares no number of its own",
+    )  # fmt: skip
+    options.add(
+        "--grace-period", parse=seconds, default=30.0, metavar="TIME",
+        help="how long running reconciles may go on after a signal to stop",
+    )  # fmt: skip
+    options.add(
+        "--loop", parse=choice("auto", "uvloop", "asyncio"), default="auto", metavar="NAME",
+        help="the event loop: auto takes uvloop if it is installed (kopylite[fast])",
+    )  # fmt: skip
+
+
+def _add_watching_options(parser: argparse.ArgumentParser) -> None:
+    options = OptionGroup(parser.add_argument_group("metrics, probes, logs"))
+    address = "host:port, :port on 127.0.0.1 (0 takes a free one), or off"
+    options.add(
+        "--metrics-address", parse=_address, default="127.0.0.1:8080", metavar="ADDRESS",
+        help=f"where /metrics listens: {address}",
+    )  # fmt: skip
+    options.add(
+        "--health-address", parse=_address, default="127.0.0.1:8081", metavar="ADDRESS",
+        help="where /healthz and /readyz listen; may be the metrics address",
+    )  # fmt: skip
+    options.add("--log-format", parse=choice("text", "json"), default="text", metavar="FORM", help="text or json")
+    options.add(
+        "--log-level", parse=choice("debug", "info", "warning", "error"), default="info", metavar="LEVEL",
+        help="debug, info, warning or error",
+    )  # fmt: skip
+
+
+def _address(text: str) -> str:
+    from kopylite.serving import parse_address
+
+    parse_address(text)
+    return text
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the App until a signal stops it. Every failure is one line in the log and an exit code of its own."""
+    from kopylite.diagnostics import configure_logging
+    from kopylite.reconcile import running_fields
+
+    configure_logging(args.log_format, args.log_level, running_fields)
+    try:
+        app = load_app(args.target)
+        with asyncio.Runner(loop_factory=_loop_factory(args.loop)) as runner:
+            finished = runner.run(_operate(app, args))
+    except KopyliteError as error:
+        return _explain(error)
+    except Exception:
+        logger.critical("a part that must not end has failed", exc_info=True)
+        return Exit.INTERNAL
+    return Exit.STOPPED if finished else Exit.UNFINISHED
+
+
+async def _operate(app: App, args: argparse.Namespace) -> bool:
+    """Whether all running reconciles had finished when it stopped."""
+    from kopylite.client import load_config
+    from kopylite.manager import Manager
+
+    manager = Manager(app, load_config(args.kubeconfig, args.context), options_of(args))
+    with stop_on_signals(manager.stop):
+        return await manager.run()
+
+
+def options_of(args: argparse.Namespace) -> Options:
+    """The manager's options that a command line asks for."""
+    from kopylite.manager import Options
+
+    return Options(
+        namespaces=() if args.all_namespaces else tuple(dict.fromkeys(args.namespace or ())),
+        workers=args.workers,
+        metrics_address=args.metrics_address,
+        health_address=args.health_address,
+        grace_period=args.grace_period,
+        connect_timeout=args.connect_timeout,
+    )
+
+
+# First match wins: subclasses before their bases.
+_CODES: tuple[tuple[type[KopyliteError], Exit], ...] = (
+    (ModuleNotLoaded, Exit.MODULE),
+    (AttributeNotFound, Exit.ATTRIBUTE),
+    (RegistrationError, Exit.REGISTRATION),
+    (KubeconfigError, Exit.KUBECONFIG),
+    (UsageError, Exit.USAGE),
+    (ConnectionFailed, Exit.UNREACHABLE),
+)
+
+
+def _explain(error: KopyliteError) -> Exit:
+    code = next((code for kind, code in _CODES if isinstance(error, kind)), Exit.INTERNAL)
+    # Only a module's own failure needs a traceback: it is the user's code that has to be mended.
+    shown = error.__cause__ if isinstance(error, ModuleNotLoaded) or code is Exit.INTERNAL else None
+    logger.error("%s", error, exc_info=shown)
+    return code
+
+
+def _loop_factory(name: str) -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop's, or None for asyncio's own.
+
+    Raises:
+        UsageError: uvloop is asked for and not installed.
+    """
+    if name == "asyncio":
+        return None
+    try:
+        import uvloop
+    except ImportError:
+        if name == "auto":
+            return None
+        raise UsageError("--loop uvloop: it is not installed; pip install 'kopylite[fast]'") from None
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory

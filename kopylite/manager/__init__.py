@@ -1,0 +1,8 @@
+"""RUN: one App against one cluster, from the first request to the last reconcile."""
+
+from __future__ import annotations
+
+from kopylite.manager.manager import Manager
+from kopylite.manager.options import Options
+
+__all__ = ["Manager", "Options"]

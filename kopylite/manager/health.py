@@ -1,0 +1,75 @@
+"""Health: the checks behind /healthz and /readyz.
+
+Liveness asks what only a restart mends; readiness, what works at the moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+
+from kopylite.cache import Informer, Phase, Scope
+from kopylite.controller import Controller
+from kopylite.serving import Check
+
+# A watch is given up after 105 s of silence at the latest. One that is silent for longer has nobody who reads it.
+DEAD_WATCH_SECONDS = 180.0
+# A run is cancelled at its timeout. One that goes on for so long after that holds its worker for ever.
+DEAD_RUN_SECONDS = 120.0
+
+
+def liveness(loop: Check, informers: Iterable[Informer], controllers: Iterable[Controller]) -> dict[str, Check]:
+    """The event loop runs, every watch is read, no worker is lost in a run that cannot be cancelled.
+
+    That the API server is away, or refuses something, is no reason for a restart: see readiness.
+    """
+    checks: dict[str, Check] = {"event-loop": loop}
+    checks |= {f"watch-{label_of(informer.scope)}": partial(_watch_alive, informer) for informer in informers}
+    checks |= {f"workers-{controller.name}": partial(_workers_alive, controller) for controller in controllers}
+    return checks
+
+
+def readiness(running: Check, informers: Iterable[Informer], controllers: Iterable[Controller]) -> dict[str, Check]:
+    """Every cache is in sync, every controller works, and no stop has begun (`running`)."""
+    checks: dict[str, Check] = {"running": running}
+    checks |= {f"informer-{label_of(informer.scope)}": partial(_synced, informer) for informer in informers}
+    checks |= {f"controller-{controller.name}": partial(_working, controller) for controller in controllers}
+    return checks
+
+
+def label_of(scope: Scope) -> str:
+    """A scope as one word: deployment.v1.apps, with its namespace and selectors if there are any."""
+    kind = scope.kind
+    name = ".".join(filter(None, (kind.kind.lower(), kind.version, kind.group)))
+    narrowed = (scope.namespace, scope.labels, scope.fields, "metadata" if scope.metadata_only else "")
+    return ":".join(filter(None, (name, *narrowed))).replace(" ", "")
+
+
+def _watch_alive(informer: Informer) -> str | None:
+    now = informer.statistics()
+    silent = now.last_byte_age or 0.0
+    dead = now.phase is Phase.WATCHING and silent > DEAD_WATCH_SECONDS
+    return f"silent for {silent:.0f} s" if dead else None
+
+
+def _workers_alive(controller: Controller) -> str | None:
+    timeout = controller.spec.timeout
+    if timeout is None:
+        return None
+    stuck = controller.active_runs(longer_than=timeout + DEAD_RUN_SECONDS)
+    if not stuck:
+        return None
+    oldest = stuck[0]
+    return f"{len(stuck)} runs cannot be cancelled; {oldest.request} runs for {oldest.seconds:.0f} s"
+
+
+def _synced(informer: Informer) -> str | None:
+    if informer.synced:
+        return None
+    now = informer.statistics()
+    return now.problem or str(now.phase)
+
+
+def _working(controller: Controller) -> str | None:
+    waiting = controller.statistics().waiting_for
+    return f"waiting for {', '.join(waiting)}" if waiting else None

@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from kopylite.app import App
+from kopylite.controller import watch
+from kopylite.errors import RegistrationError
+from kopylite.objects import CustomResource, Kind, Unstructured
+from kopylite.reconcile import Context, Request, Result
+
+
+class ShopSpec(BaseModel):
+    image: str
+
+
+class ShopStatus(BaseModel):
+    ready: bool = False
+
+
+class Shop(CustomResource[ShopSpec, ShopStatus], group="example.com", version="v1"):
+    """A shop."""
+
+
+Deployment = Kind("apps/v1", "Deployment")
+ConfigMap = Kind("v1", "ConfigMap")
+
+
+async def nothing(ctx: Context, request: Request) -> Result | None:
+    return None
+
+
+async def shops_of(config_map: Unstructured, ctx: Context) -> list[Request]:
+    return []
+
+
+def test_a_reconciler_is_recorded_in_its_app_and_the_function_stays_what_it_was() -> None:
+    app = App("shops")
+    decorated = app.reconciler(
+        Shop, owns=[Deployment], watches=[watch(ConfigMap, map=shops_of)], workers=4, timeout=None, max_retries=3
+    )(nothing)
+    assert decorated is nothing
+    [spec] = app.controllers
+    assert (spec.name, spec.kind, spec.workers, spec.timeout, spec.max_retries) == ("shop", Shop, 4, None, 3)
+    assert [owned.kind for owned in spec.owns] == [Deployment]
+    assert [(watched.kind, watched.map) for watched in spec.watches] == [(ConfigMap, shops_of)]
+
+
+def test_apps_know_nothing_of_each_other() -> None:
+    first, second = App("first"), App("second")
+    first.reconciler(Shop)(nothing)
+    second.reconciler(Shop)(nothing)
+    second.cache(ConfigMap, labels="app=shop")
+    assert len(first.controllers) == len(second.controllers) == 1
+    assert first.cached == ()
+    assert [(cached.kind, cached.labels) for cached in second.cached] == [(ConfigMap, "app=shop")]
+
+
+def test_include_takes_over_what_another_app_declared() -> None:
+    main, part = App("main"), App("part")
+    main.reconciler(Shop)(nothing)
+    part.reconciler(Deployment)(nothing)
+    part.cache(ConfigMap)
+    main.include(part)
+    assert [spec.name for spec in main.controllers] == ["shop", "deployment"]
+    assert [cached.kind for cached in main.cached] == [ConfigMap]
+    assert [spec.name for spec in part.controllers] == ["deployment"]
+
+
+def test_include_of_a_name_that_is_taken_takes_over_nothing() -> None:
+    main, part = App("main"), App("part")
+    main.reconciler(Shop)(nothing)
+    part.reconciler(Deployment)(nothing)
+    part.reconciler(Shop)(nothing)
+    with pytest.raises(RegistrationError, match="shop"):
+        main.include(part)
+    assert [spec.name for spec in main.controllers] == ["shop"]
+
+
+def test_two_controllers_of_one_name_are_refused_with_the_way_out() -> None:
+    app = App("shops")
+    app.reconciler(Shop)(nothing)
+    with pytest.raises(RegistrationError, match=r"'shops' has a controller 'shop' already.*name='shop-2'"):
+        app.reconciler(Shop)(nothing)
+    app.reconciler(Shop, name="shop-2")(nothing)
+    assert [spec.name for spec in app.controllers] == ["shop", "shop-2"]
+
+
+def test_a_plain_function_is_refused_with_the_form_it_should_have() -> None:
+    def blocking(ctx: Context, request: Request) -> None:
+        return None
+
+    register: Any = App("shops").reconciler(Shop)
+    with pytest.raises(RegistrationError, match=r"async def blocking\(ctx"):
+        register(blocking)
+
+
+@pytest.mark.parametrize("kind", ["Deployment", None, 3, Deployment.kind])
+def test_what_is_no_kind_is_refused(kind: Any) -> None:
+    app = App("shops")
+    for declare in (app.reconciler, app.cache):
+        with pytest.raises(RegistrationError, match=r"no kind.*Kind\('apps/v1', 'Deployment'\)"):
+            declare(kind)
+    with pytest.raises(RegistrationError, match="controller 'shop': owns"):
+        app.reconciler(Shop, owns=[kind])
+    assert app.controllers == ()
+
+
+def test_a_class_that_names_no_kind_is_refused() -> None:
+    with pytest.raises(RegistrationError, match=r"@app\.reconciler: .*ShopSpec"):
+        App("shops").reconciler(ShopSpec)
+
+
+def test_the_decorator_without_a_kind_says_what_is_missing() -> None:
+    decorator: Any = App("shops").reconciler
+    with pytest.raises(RegistrationError, match=r"without a kind.*@app\.reconciler\(MyKind\)"):
+        decorator(nothing)
+
+
+@pytest.mark.parametrize("declared", [Deployment, Shop, watch(ConfigMap)])
+def test_owns_and_watches_take_lists(declared: Any) -> None:
+    with pytest.raises(RegistrationError, match=r"takes a list of kinds. Write: owns=\["):
+        App("shops").reconciler(Shop, owns=declared)
+    with pytest.raises(RegistrationError, match=r"takes a list of kinds. Write: watches=\["):
+        App("shops").reconciler(Shop, watches=declared)
+
+
+@pytest.mark.parametrize("name", ["", "My App", "-a", "a-", "a" * 64, "ü"])
+def test_an_app_name_is_a_dns_label(name: str) -> None:
+    with pytest.raises(RegistrationError, match="lower-case"):
+        App(name)
+
+
+def test_its_repr_names_its_controllers() -> None:
+    app = App("shops")
+    app.reconciler(Shop)(nothing)
+    assert repr(app) == "App('shops', controllers=['shop'])"

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+
+import pytest
+
+from kopylite.cli.environment import OptionGroup, choice, names, positive_int, seconds
+
+
+def parser_with(environment: Mapping[str, str]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="kopylite")
+    options = OptionGroup(parser.add_argument_group("x"), environment)
+    options.add("--workers", parse=positive_int, default=1, metavar="N", help="how many")
+    options.add("--grace-period", parse=seconds, default=30.0, metavar="TIME", help="100% of it")
+    options.add("-n", "--namespace", parse=names, collect=True, metavar="NAME", help="which")
+    return parser
+
+
+def test_the_flag_wins_over_the_variable_and_the_variable_over_the_default() -> None:
+    environment = {"KOPYLITE_WORKERS": "3", "KOPYLITE_GRACE_PERIOD": "2m"}
+    args = parser_with(environment).parse_args(["--workers", "5"])
+    assert (args.workers, args.grace_period) == (5, 120.0)
+    args = parser_with({}).parse_args([])
+    assert (args.workers, args.grace_period, args.namespace) == (1, 30.0, None)
+
+
+def test_a_repeated_flag_collects_and_replaces_what_the_variable_said() -> None:
+    environment = {"KOPYLITE_NAMESPACE": "a, b"}
+    assert parser_with(environment).parse_args([]).namespace == ["a", "b"]
+    assert parser_with(environment).parse_args(["-n", "c", "--namespace", "d,e"]).namespace == ["c", "d", "e"]
+
+
+def test_a_wrong_value_is_told_with_the_variable_it_came_from(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        parser_with({"KOPYLITE_WORKERS": "many"}).parse_args([])
+    assert caught.value.code == 2
+    assert "KOPYLITE_WORKERS: 'many' is not a whole number" in capsys.readouterr().err
+
+
+def test_a_wrong_variable_is_no_matter_if_the_flag_is_given() -> None:
+    assert parser_with({"KOPYLITE_WORKERS": "many"}).parse_args(["--workers", "2"]).workers == 2
+
+
+def test_help_names_the_variable_and_the_default() -> None:
+    text = parser_with({}).format_help()
+    assert "[KOPYLITE_WORKERS; default 1]" in " ".join(text.split())
+    assert "[KOPYLITE_NAMESPACE]" in text
+
+
+@pytest.mark.parametrize(("text", "value"), [("0", 0.0), ("1.5", 1.5), ("30s", 30.0), ("2m", 120.0), ("1h", 3600.0)])
+def test_durations_are_seconds_or_have_a_unit(text: str, value: float) -> None:
+    assert seconds(text) == value
+
+
+@pytest.mark.parametrize("text", ["", "s", "-1", "inf", "nan", "1d", "1 minute"])
+def test_other_durations_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="duration"):
+        seconds(text)
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "1.5", "", "²"])
+def test_a_number_of_workers_is_a_whole_number_of_at_least_one(text: str) -> None:
+    with pytest.raises(ValueError, match="whole number"):
+        positive_int(text)
+
+
+def test_a_choice_names_what_is_allowed() -> None:
+    assert choice("text", "json")("json") == "json"
+    with pytest.raises(ValueError, match="'xml' is none of text, json"):
+        choice("text", "json")("xml")
+
+
+@pytest.mark.parametrize("text", ["", "a,,b", ","])
+def test_an_empty_name_in_a_list_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="comma-separated"):
+        names(text)
