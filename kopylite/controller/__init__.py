@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kopylite.controller.controller import ActiveRun, Controller, ControllerStatistics, Enqueue, Source
+from kopylite.controller.controller import ActiveRun, Controller, ControllerStatistics, Source
 from kopylite.controller.spec import ControllerSpec, MapFunction, Reconcile, Watch, watch
 
 __all__ = [
@@ -10,7 +10,6 @@ __all__ = [
     "Controller",
     "ControllerSpec",
     "ControllerStatistics",
-    "Enqueue",
     "MapFunction",
     "Reconcile",
     "Source",

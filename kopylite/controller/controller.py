@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -18,15 +18,13 @@ from kopylite.errors import UsageError
 from kopylite.observers import QueueObserver, ReconcileObserver
 from kopylite.reconcile.context import Environment
 from kopylite.reconcile.request import Request
+from kopylite.triggers import Enqueue
 from kopylite.workqueue import QueueStatistics, RateLimiter, WorkQueue
 
 LOGGER = logging.getLogger("kopylite.controller")
 
 # How often a controller that cannot start says what it waits for.
 WAITING_LOG_INTERVAL = 30.0
-
-Enqueue = Callable[[Request, str, int], None]
-"""Ask for a run of a Request: `enqueue(request, reason, priority)`. Returns at once and never raises."""
 
 
 class Source(Protocol):
