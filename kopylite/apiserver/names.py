@@ -46,7 +46,7 @@ def label_errors(name: str) -> list[str]:
     """Why `name` is no DNS-1123 label (at most 63 characters)."""
     errors = ["must be no more than 63 characters"] if len(name) > 63 else []
     if not _LABEL_RE.fullmatch(name):
-        errors.append(_LABEL_TEXT)
+        errors.append("must not contain dots" if _SUBDOMAIN_RE.fullmatch(name) else _LABEL_TEXT)
     return errors
 
 

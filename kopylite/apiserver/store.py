@@ -341,6 +341,12 @@ class Store:
             old.closed = True
             old.wake()
 
+    def close(self) -> None:
+        """End all watches."""
+        for collection in self._collections.values():
+            collection.closed = True
+            collection.wake()
+
     def fork(self) -> Store:
         """An independent store with the same objects, history and version; costs no copies of bodies."""
         twin = Store(

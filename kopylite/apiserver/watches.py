@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 
 from kopylite.apiserver.lists import matcher, wait_for_version
 from kopylite.apiserver.negotiation import Media
@@ -37,7 +37,7 @@ class Watch:
         self._deadline = world.clock.monotonic() + lifetime
         self._sent = 0
 
-    async def chunks(self) -> AsyncIterator[bytes]:
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
         try:
             subscription, initial = await self._begin()
         except Compacted as error:
@@ -72,7 +72,7 @@ class Watch:
         records = collection.scan(self._prefix, "", store.version)
         return subscription, [r for r in records if self._matches is None or self._matches(r)]
 
-    async def _live(self, subscription: Subscription) -> AsyncIterator[bytes]:
+    async def _live(self, subscription: Subscription) -> AsyncGenerator[bytes, None]:
         clock = self._world.clock
         next_bookmark = self._bookmark_time()
         while True:
@@ -115,7 +115,7 @@ class Watch:
                 frames.append(self._view.change(kind, change, record))
         return frames
 
-    async def _pass(self, *frames: bytes) -> AsyncIterator[bytes]:
+    async def _pass(self, *frames: bytes) -> AsyncGenerator[bytes, None]:
         """The frames as one chunk, unless hooks want to see each."""
         hooks = self._world.hooks.watch
         if not hooks:

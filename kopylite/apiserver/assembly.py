@@ -1,0 +1,48 @@
+"""Assembly: built-in kinds, custom resources, special endpoints and documents, joined into one Core."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from kopylite.apiserver.authorization import AllowAll, Authorizer
+from kopylite.apiserver.builtin.strategies import builtin_resources
+from kopylite.apiserver.core import Core
+from kopylite.apiserver.requests import User
+from kopylite.apiserver.strategy import Environment
+from kopylite.apiserver.version import respond_health, respond_version
+from kopylite.apiserver.world import World
+
+
+class Assembly:
+    """The joined server.
+
+    Args:
+        rbac: enforce Roles and bindings.
+        is_ready: what /readyz says.
+
+    Attributes:
+        token_review: who a bearer token stands for, as TokenReview tells it; set by who knows the tokens.
+    """
+
+    def __init__(self, world: World, *, rbac: bool, is_ready: Callable[[], bool]) -> None:
+        self.world = world
+        self.token_review: Callable[[str], User | None] = lambda token: None
+        environment = Environment(world.clock, self._objects)
+        for resource in builtin_resources(environment):
+            world.registry.add(resource)
+        authorizer: Authorizer = AllowAll()
+        self.core = Core(world, authorizer)
+        for name in ("/healthz", "/livez", "/readyz"):
+            self.core.documents[name] = lambda request: respond_health(request, is_ready)
+        self.core.documents["/version"] = lambda request: respond_version(request, world.minor)
+
+    def token_user(self, token: str) -> User | None:
+        return None
+
+    def _objects(self, storage: str) -> Iterator[dict[str, Any]]:
+        return (record.decode() for record in list(self.world.store.collection(storage).records.values()))
+
+
+def assemble(world: World, *, rbac: bool, is_ready: Callable[[], bool]) -> Assembly:
+    return Assembly(world, rbac=rbac, is_ready=is_ready)

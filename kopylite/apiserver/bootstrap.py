@@ -1,0 +1,42 @@
+"""What a cluster holds before the first client comes: the system namespaces and the `kubernetes` Service."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from kopylite.apiserver.core import Core
+from kopylite.apiserver.lifecycle import SYSTEM_NAMESPACES
+from kopylite.apiserver.requests import AUTHENTICATED, MASTERS, Request, User
+
+_SERVER = User("system:apiserver", (MASTERS, AUTHENTICATED))
+_AGENT = {"user-agent": "kube-apiserver/v1"}
+_NAMESPACE_LABEL = "kubernetes.io/metadata.name"
+
+
+async def bootstrap(core: Core) -> None:
+    """Create what is missing; what is there, from a data file, is left as it is."""
+    # The order in which a real server comes to create them.
+    for name in sorted(SYSTEM_NAMESPACES, key=("kube-system", "kube-public", "default", "kube-node-lease").index):
+        if core.world.store.get("namespaces", name) is None:
+            await _create(core, "/api/v1/namespaces", {"metadata": {"name": name, "labels": {_NAMESPACE_LABEL: name}}})
+    served = core.world.registry.find("", "v1", "services")
+    if served is not None and core.world.store.get("services", "default/kubernetes") is None:
+        await _create(core, "/api/v1/namespaces/default/services", _kubernetes_service())
+
+
+def _kubernetes_service() -> dict[str, Any]:
+    labels = {"component": "apiserver", "provider": "kubernetes"}
+    port = {"name": "https", "protocol": "TCP", "port": 443, "targetPort": 6443}
+    return {
+        "metadata": {"name": "kubernetes", "labels": labels},
+        "spec": {"ports": [port], "type": "ClusterIP", "clusterIP": "10.96.0.1", "sessionAffinity": "None"},
+    }
+
+
+async def _create(core: Core, path: str, obj: dict[str, Any]) -> None:
+    request = Request.of("POST", path, headers=_AGENT, body=msgspec.json.encode(obj), user=_SERVER)
+    response = await core.handle(request)
+    if response.status != 201:
+        raise RuntimeError(f"bootstrap failed: POST {path}: {response.body.decode()}")

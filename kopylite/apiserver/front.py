@@ -1,0 +1,128 @@
+"""Front: HTTP around the core. Thin: bodies in, headers out, streams with back-pressure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from aiohttp import web
+from multidict import CIMultiDict
+
+from kopylite.apiserver.authentication import Authenticator, impersonated
+from kopylite.apiserver.core import MAX_BODY_BYTES, Core, error_response, too_large
+from kopylite.apiserver.requests import Request, Response, parse_query
+from kopylite.apiserver.world import Disconnect
+from kopylite.errors import ApiError
+
+# Upstream compresses answers from 128 KiB on.
+_COMPRESS_BYTES = 128 * 1024
+# All warnings of an answer together; upstream truncates there.
+_MAX_WARNING_BYTES = 4096
+
+
+class Front:
+    """The handler of an `aiohttp.web.Server`."""
+
+    def __init__(self, core: Core, authenticator: Authenticator) -> None:
+        self._core = core
+        self._authenticator = authenticator
+
+    async def __call__(self, http: web.BaseRequest) -> web.StreamResponse:
+        headers = {name.lower(): value for name, value in http.headers.items()}
+        request = Request(http.method, http.path, parse_query(http.query_string), headers)
+        try:
+            response = await self._answer(http, request)
+            if response.stream is not None:
+                return await self._stream(http, request, response)
+        except Disconnect:
+            return _cut(http)
+        return self._whole(request, response)
+
+    async def _answer(self, http: web.BaseRequest, request: Request) -> Response:
+        try:
+            request.user = self._authenticator.authenticate(request.headers, _certificate(http))
+            groups = http.headers.getall("impersonate-group", [])
+            request.user = impersonated(request, groups, self._core.authorizer)
+            request.body = await _read(http)
+        except ApiError as error:
+            return error_response(request, error)
+        return await self._core.handle(request)
+
+    def _whole(self, request: Request, response: Response) -> web.Response:
+        answer = web.Response(
+            status=response.status,
+            body=b"" if request.method == "HEAD" else response.body,
+            headers=self._headers(request, response),
+        )
+        if len(response.body) > _COMPRESS_BYTES and "gzip" in request.headers.get("accept-encoding", ""):
+            answer.enable_compression(web.ContentCoding.gzip)
+        return answer
+
+    async def _stream(self, http: web.BaseRequest, request: Request, response: Response) -> web.StreamResponse:
+        assert response.stream is not None
+        answer = web.StreamResponse(status=response.status, headers=self._headers(request, response))
+        try:
+            await answer.prepare(http)
+            async for chunk in response.stream:
+                await answer.write(chunk)
+            await answer.write_eof()
+        except ConnectionError:
+            pass  # the client left; nobody is there to be told
+        finally:
+            await response.stream.aclose()
+        return answer
+
+    def _headers(self, request: Request, response: Response) -> CIMultiDict[str]:
+        headers = CIMultiDict(
+            {
+                "Content-Type": response.content_type,
+                "Cache-Control": "no-cache, private",
+                "Audit-Id": request.headers.get("audit-id") or self._core.world.clock.uuid(),
+                "Server": "",
+            }
+        )
+        headers.update(response.headers)
+        for text in bounded_warnings(response.warnings):
+            headers.add("Warning", text)
+        return headers
+
+
+async def _read(http: web.BaseRequest) -> bytes:
+    """The whole body. Raises RequestEntityTooLarge, without reading on."""
+    if not http.body_exists:
+        return b""
+    parts: list[bytes] = []
+    size = 0
+    while part := await http.content.readany():
+        size += len(part)
+        if size > MAX_BODY_BYTES:
+            raise too_large()
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _certificate(http: web.BaseRequest) -> Mapping[str, Any] | None:
+    transport = http.transport
+    found: Mapping[str, Any] | None = transport.get_extra_info("peercert") if transport else None
+    return found
+
+
+def _cut(http: web.BaseRequest) -> web.StreamResponse:
+    """Close the connection under the client's feet."""
+    if http.transport is not None:
+        http.transport.abort()
+    return web.StreamResponse()
+
+
+def bounded_warnings(texts: list[str]) -> list[str]:
+    """Warning header values: without repetitions, cut when they take too much room."""
+    values: list[str] = []
+    room = _MAX_WARNING_BYTES
+    for text in dict.fromkeys(texts):
+        quoted = "".join(c if c.isprintable() else " " for c in text).replace("\\", "\\\\").replace('"', '\\"')
+        value = f'299 - "{quoted}"'
+        room -= len(value)
+        if room < 0:
+            break
+        values.append(value)
+    return values

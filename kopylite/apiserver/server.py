@@ -1,0 +1,151 @@
+"""ApiServer: the parts joined, started and stopped."""
+
+from __future__ import annotations
+
+import secrets
+import ssl
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from kopylite.apiserver.assembly import assemble
+from kopylite.apiserver.authentication import Authenticator
+from kopylite.apiserver.bootstrap import bootstrap
+from kopylite.apiserver.kubeconfig import kubeconfig
+from kopylite.apiserver.persistence import Saver, load_store
+from kopylite.apiserver.requests import ADMIN, Request, Response, User
+from kopylite.apiserver.store import Store
+from kopylite.apiserver.world import NEWEST_MINOR, World
+from kopylite.clock import SYSTEM_CLOCK, Clock
+from kopylite.errors import UsageError
+
+if TYPE_CHECKING:
+    from kopylite.serving.certificates import CertificateAuthority
+
+# Open watches end at once when the server stops; this is for answers still being written.
+_SHUTDOWN_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class ApiServerOptions:
+    """How to serve.
+
+    Attributes:
+        host, port: where to listen; port 0 takes a free one.
+        listen: False: no socket at all, in-process requests only.
+        tls: with a fresh CA; needs `cryptography`.
+        token: of the administrator; "" makes a random one.
+        anonymous: let requests without credentials in.
+        rbac: enforce Roles and bindings; off, everybody who is let in may do everything.
+        minor: the emulated Kubernetes minor.
+        data: a file in which the objects survive.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    listen: bool = True
+    tls: bool = False
+    token: str = ""
+    anonymous: bool = False
+    rbac: bool = False
+    minor: int = NEWEST_MINOR
+    data: Path | None = None
+
+
+class ApiServer:
+    """An API server in this process, serving from entering the context until leaving it.
+
+    Args:
+        store: take over this store (a fork of another server's, say) instead of an empty one.
+
+    Attributes:
+        world: store, registry, hooks and clock.
+        core: answers requests; `handle` is the way in for in-process clients.
+    """
+
+    def __init__(
+        self,
+        options: ApiServerOptions = ApiServerOptions(),
+        *,
+        clock: Clock = SYSTEM_CLOCK,
+        store: Store | None = None,
+    ) -> None:
+        self.options = options
+        self.token = options.token or secrets.token_urlsafe(24)
+        if store is None:
+            store = load_store(options.data, clock) if options.data else Store(clock=clock)
+        self.world = World(store, clock=clock, minor=options.minor)
+        self.assembly = assemble(self.world, rbac=options.rbac, is_ready=lambda: self._ready)
+        self.core = self.assembly.core
+        self.authority: CertificateAuthority | None = None
+        self._ready = False
+        self._port = 0
+        self._exit = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        """Load, bootstrap and listen.
+
+        Raises:
+            UsageError: the address cannot be listened on, or the data file cannot be read.
+        """
+        await bootstrap(self.core)
+        async with AsyncExitStack() as stack:
+            if self.options.data:
+                await stack.enter_async_context(Saver(self.world.store, self.options.data, self.world.clock))
+            if self.options.listen:
+                await self._listen(stack)
+            self._exit = stack.pop_all()
+        self._ready = True
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ready = False
+        self.world.store.close()
+        await self._exit.aclose()
+
+    async def handle(self, request: Request) -> Response:
+        """Answer a request in process, as the user that it names."""
+        return await self.core.handle(request)
+
+    @property
+    def url(self) -> str:
+        return f"{'https' if self.options.tls else 'http'}://{self.options.host}:{self._port}"
+
+    def kubeconfig(self, *, namespace: str = "default") -> str:
+        """The text of a kubeconfig file for the administrator. Holds the token: write it for its owner only."""
+        certificate = self.authority.certificate if self.authority else b""
+        return kubeconfig(self.url, self.token, certificate, namespace)
+
+    async def _listen(self, stack: AsyncExitStack) -> None:
+        from aiohttp import web
+
+        from kopylite.apiserver.front import Front
+
+        users: dict[str, User] = {self.token: ADMIN}
+        authenticator = Authenticator(users, anonymous=self.options.anonymous, lookup=self.assembly.token_user)
+        self.assembly.token_review = authenticator.token_user
+        server = web.Server(Front(self.core, authenticator), access_log=None)
+        runner = web.ServerRunner(server, shutdown_timeout=_SHUTDOWN_SECONDS, handler_cancellation=True)
+        await runner.setup()
+        stack.push_async_callback(runner.cleanup)
+        site = web.TCPSite(runner, self.options.host, self.options.port, ssl_context=self._ssl_context())
+        try:
+            await site.start()
+        except OSError as error:
+            where = f"{self.options.host}:{self.options.port}"
+            raise UsageError(f"cannot listen on {where}: {error.strerror or error}") from error
+        self._port = runner.addresses[0][1]
+        self.core.discovery.server_address = f"{self.options.host}:{self._port}"
+
+    def _ssl_context(self) -> ssl.SSLContext | None:
+        if not self.options.tls:
+            return None
+        from kopylite.apiserver.tls import server_context
+        from kopylite.serving.certificates import CertificateAuthority
+
+        self.authority = CertificateAuthority(clock=self.world.clock)
+        return server_context(self.authority, [self.options.host, "localhost", "127.0.0.1"])
