@@ -1,0 +1,221 @@
+"""What the server itself writes into objects of the core group, on create and on update. Pure.
+
+Here is also what the server's standard admission plug-ins add: tolerations and priority of pods, protection
+finalizers of volumes and claims, the taint of new nodes, default classes.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+from kopylite.apiserver.builtin.quantities import parse_quantity
+from kopylite.apiserver.strategy import Environment
+from kopylite.errors import Forbidden
+
+Object = dict[str, Any]
+
+_SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+_NOT_READY, _UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
+_TIME = "%Y-%m-%dT%H:%M:%SZ"
+
+
+def create_pod(pod: Object, environment: Environment) -> None:
+    spec = pod["spec"]
+    status = pod["status"]
+    status["phase"] = "Pending"
+    if spec.get("schedulingGates"):
+        status["conditions"] = [
+            {
+                "type": "PodScheduled",
+                "status": "False",
+                "reason": "SchedulingGated",
+                "message": "Scheduling is blocked due to non-empty scheduling gates",
+                "lastProbeTime": None,
+                "lastTransitionTime": environment.clock.now().strftime(_TIME),
+            }
+        ]
+    status["qosClass"] = qos_class(spec)
+    _set_priority(pod, environment)
+    tolerations = spec.get("tolerations") or []
+    for taint in (_NOT_READY, _UNREACHABLE):
+        if not any(_tolerates(t, taint) for t in tolerations):
+            tolerations.append(
+                {"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+            )
+    spec["tolerations"] = tolerations
+
+
+def _tolerates(toleration: Object, taint: str) -> bool:
+    return toleration.get("key", "") in ("", taint) and toleration.get("effect", "") in ("", "NoExecute")
+
+
+def _set_priority(pod: Object, environment: Environment) -> None:
+    spec = pod["spec"]
+    name = spec.get("priorityClassName")
+    classes = list(environment.objects("priorityclasses.scheduling.k8s.io"))
+    if name:
+        found = next((c for c in classes if c["metadata"]["name"] == name), None)
+        if found is None and name not in _SYSTEM_PRIORITIES:
+            who = pod["metadata"].get("name") or pod["metadata"].get("generateName", "")
+            raise Forbidden(
+                f'pods "{who}" is forbidden: no PriorityClass with name {name} was found',
+                details={"name": who, "kind": "pods"},
+            )
+    else:
+        defaults = [c for c in classes if c.get("globalDefault")]
+        found = min(defaults, key=lambda c: c["value"], default=None)
+        if found is not None:
+            spec["priorityClassName"] = found["metadata"]["name"]
+    spec["priority"] = found["value"] if found is not None else _SYSTEM_PRIORITIES.get(name or "", 0)
+    policy = (found or {}).get("preemptionPolicy", "PreemptLowerPriority")
+    spec.setdefault("preemptionPolicy", policy)
+
+
+def qos_class(spec: Object) -> str:
+    """Guaranteed, Burstable or BestEffort, by the cpu and memory of all containers (or of the pod as a whole)."""
+    whole = spec.get("resources") or {}
+    holders = [whole] if whole.get("requests") or whole.get("limits") else [
+        c.get("resources") or {} for c in [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+    ]
+    requests: dict[str, Any] = {}
+    limits: dict[str, Any] = {}
+    guaranteed = True
+    for resources in holders:
+        set_limits = set()
+        for amounts, totals in ((resources.get("requests"), requests), (resources.get("limits"), limits)):
+            for name, text in (amounts or {}).items():
+                amount = parse_quantity(text).value
+                if name in ("cpu", "memory") and amount > 0:
+                    totals[name] = totals.get(name, 0) + amount
+                    if totals is limits:
+                        set_limits.add(name)
+        guaranteed = guaranteed and set_limits == {"cpu", "memory"}
+    if not requests and not limits:
+        return "BestEffort"
+    if guaranteed and all(limits.get(name) == amount for name, amount in requests.items()):
+        return "Guaranteed" if len(requests) == len(limits) else "Burstable"
+    return "Burstable"
+
+
+def update_pod(pod: Object, old: Object, environment: Environment) -> None:
+    # The scheduler's and kubelet's fields that a PUT of an older copy may lack are kept by admission.
+    for field in ("priority", "preemptionPolicy"):
+        if field in old["spec"]:
+            pod["spec"].setdefault(field, old["spec"][field])
+
+
+def update_pod_status(pod: Object, old: Object, environment: Environment) -> None:
+    pod["status"].setdefault("qosClass", old["status"].get("qosClass", ""))
+    _keep(pod["metadata"], old["metadata"], "ownerReferences")
+
+
+def update_ephemeral_containers(pod: Object, old: Object, environment: Environment) -> None:
+    containers = pod["spec"].get("ephemeralContainers")
+    pod["spec"] = dict(old["spec"])
+    if containers is not None:
+        pod["spec"]["ephemeralContainers"] = containers
+    pod["status"] = old["status"]
+
+
+def _keep(obj: Object, old: Object, field: str) -> None:
+    """Give a field the old value, absence included."""
+    if field in old:
+        obj[field] = old[field]
+    else:
+        obj.pop(field, None)
+
+
+def decode_secret(secret: Object) -> None:
+    """Move stringData into data: it is write only."""
+    texts = secret.pop("stringData", None)
+    if texts:
+        data = secret.setdefault("data", {})
+        for key, text in texts.items():
+            data[key] = base64.b64encode(text.encode()).decode()
+
+
+def update_secret(secret: Object, old: Object, environment: Environment) -> None:
+    secret.setdefault("type", old.get("type", "Opaque"))
+
+
+def create_namespace(namespace: Object, environment: Environment) -> None:
+    namespace["status"]["phase"] = "Active"
+    finalizers = namespace["spec"].setdefault("finalizers", [])
+    if "kubernetes" not in finalizers:
+        finalizers.append("kubernetes")
+
+
+def update_namespace(namespace: Object, old: Object, environment: Environment) -> None:
+    _keep(namespace["spec"], old["spec"], "finalizers")
+
+
+def finalize_namespace(namespace: Object, old: Object, environment: Environment) -> None:
+    namespace["status"] = old["status"]
+
+
+def create_persistent_volume(volume: Object, environment: Environment) -> None:
+    volume["status"]["phase"] = "Pending"
+    volume["status"]["lastPhaseTransitionTime"] = environment.clock.now().strftime(_TIME)
+    _add_finalizer(volume, "kubernetes.io/pv-protection")
+
+
+def update_persistent_volume_status(volume: Object, old: Object, environment: Environment) -> None:
+    status, before = volume["status"], old["status"]
+    changed, ours = status.get("phase") != before.get("phase"), status.get("lastPhaseTransitionTime")
+    if not changed and ours is None:
+        _keep(status, before, "lastPhaseTransitionTime")
+    elif changed and ours in (None, before.get("lastPhaseTransitionTime")):
+        status["lastPhaseTransitionTime"] = environment.clock.now().strftime(_TIME)
+
+
+def create_persistent_volume_claim(claim: Object, environment: Environment) -> None:
+    claim["status"]["phase"] = "Pending"
+    _normalize_data_sources(claim["spec"])
+    _add_finalizer(claim, "kubernetes.io/pvc-protection")
+    legacy = "volume.beta.kubernetes.io/storage-class" in (claim["metadata"].get("annotations") or {})
+    if "storageClassName" not in claim["spec"] and not legacy:
+        name = _default_class("storageclasses.storage.k8s.io", "storageclass.kubernetes.io", environment)
+        if name:
+            claim["spec"]["storageClassName"] = name
+
+
+def _normalize_data_sources(spec: Object) -> None:
+    source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
+    if source and not reference:
+        spec["dataSourceRef"] = dict(source)
+    elif reference and not source and not reference.get("namespace"):
+        spec["dataSource"] = {k: v for k, v in reference.items() if k != "namespace"}
+
+
+def _default_class(storage: str, prefix: str, environment: Environment) -> str:
+    """The name of the class that its annotation makes the default: the newest one, then by name; "" if none."""
+    marked = [
+        c["metadata"]
+        for c in environment.objects(storage)
+        if (c["metadata"].get("annotations") or {}).get(f"{prefix}/is-default-class") == "true"
+    ]
+    marked.sort(key=lambda m: m["name"])
+    newest = max(marked, key=lambda m: str(m.get("creationTimestamp", "")), default=None)
+    return "" if newest is None else str(newest["name"])
+
+
+def create_ingress(ingress: Object, environment: Environment) -> None:
+    annotated = "kubernetes.io/ingress.class" in (ingress["metadata"].get("annotations") or {})
+    if "ingressClassName" not in ingress["spec"] and not annotated:
+        name = _default_class("ingressclasses.networking.k8s.io", "ingressclass.kubernetes.io", environment)
+        if name:
+            ingress["spec"]["ingressClassName"] = name
+
+
+def _add_finalizer(obj: Object, name: str) -> None:
+    finalizers = obj["metadata"].setdefault("finalizers", [])
+    if name not in finalizers:
+        finalizers.append(name)
+
+
+def create_node(node: Object, environment: Environment) -> None:
+    taints = node["spec"].setdefault("taints", [])
+    taint = {"key": _NOT_READY, "effect": "NoSchedule"}
+    if not any(t.get("key") == _NOT_READY and t.get("effect") == "NoSchedule" for t in taints):
+        taints.append(taint)

@@ -1,0 +1,92 @@
+"""What the server itself writes into objects of the named groups, on create and on update. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kopylite.apiserver.strategy import Environment
+
+Object = dict[str, Any]
+
+TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
+_NAME_LABELS = ("job-name", "batch.kubernetes.io/job-name")
+CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
+_UID_LABELS = ("controller-uid", CONTROLLER_UID)
+
+
+def decode_stateful_set(stateful_set: Object) -> None:
+    for claim in stateful_set["spec"].get("volumeClaimTemplates") or ():
+        claim["apiVersion"], claim["kind"] = "v1", "PersistentVolumeClaim"
+
+
+def decode_daemon_set(daemon_set: Object) -> None:
+    """The annotation stands for a field that apps/v1 no longer has: it is always there."""
+    daemon_set["metadata"].setdefault("annotations", {}).setdefault(TEMPLATE_GENERATION, "0")
+
+
+def create_daemon_set(daemon_set: Object, environment: Environment) -> None:
+    annotations = daemon_set["metadata"]["annotations"]
+    if not annotations[TEMPLATE_GENERATION].isdigit() or int(annotations[TEMPLATE_GENERATION]) < 1:
+        annotations[TEMPLATE_GENERATION] = "1"
+
+
+def update_daemon_set(daemon_set: Object, old: Object, environment: Environment) -> None:
+    generation = int((old["metadata"].get("annotations") or {}).get(TEMPLATE_GENERATION, "0"))
+    if daemon_set["spec"]["template"] != old["spec"]["template"]:
+        generation += 1
+    daemon_set["metadata"].setdefault("annotations", {})[TEMPLATE_GENERATION] = str(generation)
+
+
+def update_deployment(deployment: Object, old: Object, environment: Environment) -> None:
+    """A change of annotations counts as one of the spec: they are copied to replica sets."""
+    metadata, before = deployment["metadata"], old["metadata"]
+    if (metadata.get("annotations") or {}) != (before.get("annotations") or {}):
+        metadata["generation"] = before.get("generation", 0) + 1
+
+
+def update_deployment_status(deployment: Object, old: Object, environment: Environment) -> None:
+    if "labels" in old["metadata"]:
+        deployment["metadata"]["labels"] = old["metadata"]["labels"]
+    else:
+        deployment["metadata"].pop("labels", None)
+
+
+def update_endpoint_slice(endpoints: Object, old: Object, environment: Environment) -> None:
+    metadata, before = endpoints["metadata"], old["metadata"]
+    if (metadata.get("labels") or {}) != (before.get("labels") or {}):
+        metadata["generation"] = before.get("generation", 0) + 1
+
+
+def create_job(job: Object, environment: Environment) -> None:
+    """Give the job a selector of its own, unless the user takes care of that."""
+    spec, metadata = job["spec"], job["metadata"]
+    if spec.get("manualSelector"):
+        return
+    labels = spec["template"]["metadata"].setdefault("labels", {})
+    # The job's own labels, when defaulted from the template's, are the same map in the real server too.
+    defaulted = metadata.get("labels") == labels
+    for name in _NAME_LABELS:
+        labels.setdefault(name, metadata.get("name", ""))
+    for name in _UID_LABELS:
+        labels.setdefault(name, metadata.get("uid", ""))
+    if defaulted and labels:
+        metadata["labels"] = dict(labels)
+    selector = spec.setdefault("selector", {}).setdefault("matchLabels", {})
+    selector.setdefault(CONTROLLER_UID, metadata.get("uid", ""))
+
+
+def create_priority_class(priority_class: Object, environment: Environment) -> None:
+    priority_class["metadata"]["generation"] = 1
+
+
+def update_approval(request: Object, old: Object, environment: Environment) -> None:
+    """`/approval` takes conditions only."""
+    conditions = request["status"].get("conditions")
+    request["spec"], request["status"] = old["spec"], dict(old["status"])
+    if conditions is not None:
+        request["status"]["conditions"] = conditions
+
+
+def freeze_spec(obj: Object, old: Object, environment: Environment) -> None:
+    """The main endpoint changes metadata only."""
+    obj["spec"] = old["spec"]
