@@ -75,9 +75,9 @@ class ModelAdapter(Generic[ModelT]):
 
     __slots__ = ("_codec", "kind")
 
-    def __init__(self, kind: Kind, cls: type[ModelT]) -> None:
+    def __init__(self, kind: Kind, codec: ModelCodec[ModelT]) -> None:
         self.kind = kind
-        self._codec: ModelCodec[ModelT] = codec_of(cls)
+        self._codec = codec
 
     def decode(self, raw: bytes) -> ModelT:
         return self._codec.decode(raw)
@@ -118,9 +118,11 @@ def _new_adapter(cls: type[Any]) -> Adapter[Any]:
                 f"{cls.__name__} is no kind yet: add group= and version=, e.g. "
                 f'class {cls.__name__}(..., group="example.com", version="v1")'
             )
-        return ModelAdapter(cls.declaration.as_kind, cls)
+        return ModelAdapter(cls.declaration.as_kind, codec_of(cls))
     if issubclass(cls, BaseModel):
-        return ModelAdapter(kind_of_foreign(cls), cls)
+        # Some libraries forbid unknown fields in built-in kinds; a newer server has fields that they do not know.
+        cls.model_rebuild()
+        return ModelAdapter(kind_of_foreign(cls), ModelCodec(cls.__pydantic_core_schema__, keep_all=True))
     if is_client_model(cls):
         return ClientModelAdapter(cls)
     raise RegistrationError(f"{cls.__module__}.{cls.__qualname__} is no kind: it says no apiVersion and kind")

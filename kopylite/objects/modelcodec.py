@@ -37,12 +37,16 @@ class ModelCodec(Generic[ModelT]):
 
     Reading what was written, or writing what was read, changes nothing that Kubernetes would notice: defaults
     that nobody set are not written, fields changed in place are, unknown fields are kept.
+
+    Args:
+        schema: the finished core schema of the class.
+        keep_all: keep unknown fields also where a model forbids them.
     """
 
     __slots__ = ("schema", "serializer", "validator")
 
-    def __init__(self, schema: CoreSchema) -> None:
-        self.schema: CoreSchema = wire_schema(schema)
+    def __init__(self, schema: CoreSchema, *, keep_all: bool = False) -> None:
+        self.schema: CoreSchema = wire_schema(schema, keep_all=keep_all)
         # The classes' own compiled parts must not be reused: they know only the Python names.
         self.validator = SchemaValidator(self.schema, None, _use_prebuilt=False)
         self.serializer = SchemaSerializer(self.schema, None, _use_prebuilt=False)

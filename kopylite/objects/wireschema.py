@@ -27,8 +27,6 @@ _OPAQUE = frozenset(
 _MAPS = frozenset({"fields", "choices"})
 _FIELD_TYPES = frozenset({"model-field", "typed-dict-field", "dataclass-field"})
 _ALIASES = ("validation_alias", "serialization_alias")
-
-
 # How a type is read from JSON (None: pydantic's own way) and written to it.
 _FORMATS: dict[str, tuple[Callable[[Any], Any] | None, Callable[[Any], Any]]] = {
     "bytes": (read_bytes, write_bytes),
@@ -43,20 +41,27 @@ def camel(name: str) -> str:
     return first + "".join(part[:1].upper() + part[1:] for part in rest)
 
 
-def wire_schema(schema: Any) -> Any:
-    """A copy of a core schema with wire names and with unknown fields kept."""
+def wire_schema(schema: Any, *, keep_all: bool = False) -> Any:
+    """A copy of a core schema with wire names and with unknown fields kept.
+
+    Args:
+        schema: a finished core schema, or a part of one.
+        keep_all: keep unknown fields also where a model says `extra="forbid"`.
+    """
     if isinstance(schema, list):
-        return [wire_schema(part) for part in schema]
+        return [wire_schema(part, keep_all=keep_all) for part in schema]
     if isinstance(schema, tuple):
-        return tuple(wire_schema(part) for part in schema)
+        return tuple(wire_schema(part, keep_all=keep_all) for part in schema)
     if not isinstance(schema, dict):
         return schema
-    copy = {key: _wire_part(key, part) for key, part in schema.items()}
+    copy = {key: _wire_part(key, part, keep_all) for key, part in schema.items()}
     kind = copy.get("type")
     if kind in _FORMATS and "serialization" not in copy:
         return _with_format(copy)
+    if kind in ("set", "frozenset") and "serialization" not in copy:
+        copy["serialization"] = {"type": "function-wrap", "function": _in_order, "when_used": "json-unless-none"}
     if kind in ("model", "typed-dict") and not copy.get("root_model"):
-        _keep_unknown(copy)
+        _keep_unknown(copy, keep_all)
     if kind in ("model-fields", "typed-dict"):
         for name, field in copy["fields"].items():
             _name_field(name, field)
@@ -66,13 +71,22 @@ def wire_schema(schema: Any) -> Any:
     return copy
 
 
-def _wire_part(key: str, part: Any) -> Any:
+def _wire_part(key: str, part: Any, keep_all: bool) -> Any:
     if key in _OPAQUE:
         return part
     if key in _MAPS and isinstance(part, dict):
         # The keys are the user's names: a field may well be called "type" or "default".
-        return {name: wire_schema(inner) for name, inner in part.items()}
-    return wire_schema(part)
+        return {name: wire_schema(inner, keep_all=keep_all) for name, inner in part.items()}
+    return wire_schema(part, keep_all=keep_all)
+
+
+def _in_order(value: Any, dump: Callable[[Any], list[Any]]) -> list[Any]:
+    """A set's items, sorted: else each process would write them in another order, and each write be a change."""
+    items = dump(value)
+    try:
+        return sorted(items)
+    except TypeError:
+        return sorted(items, key=str)
 
 
 def _with_format(schema: dict[str, Any]) -> dict[str, Any]:
@@ -84,13 +98,13 @@ def _with_format(schema: dict[str, Any]) -> dict[str, Any]:
     return {"type": "function-before", "function": function, "schema": schema, "serialization": serialization}
 
 
-def _keep_unknown(schema: dict[str, Any]) -> None:
+def _keep_unknown(schema: dict[str, Any], keep_all: bool) -> None:
     config = schema.get("config") or {}
     fields = schema
     # Validators around the fields (before, after, wrap) nest them one or more levels down.
     while fields.get("type") not in ("model-fields", "typed-dict") and isinstance(fields.get("schema"), dict):
         fields = fields["schema"]
-    if "forbid" in (config.get("extra_fields_behavior"), fields.get("extra_behavior")):
+    if not keep_all and "forbid" in (config.get("extra_fields_behavior"), fields.get("extra_behavior")):
         return
     # The validator reads the field set's own setting, the serializer of a model reads the model's.
     fields["extra_behavior"] = "allow"
