@@ -1,1 +1,53 @@
 """TALK: to the API server, as whoever the configuration says, one request a step."""
+
+from __future__ import annotations
+
+from kopylite.client.api import Api, WriteListener
+from kopylite.client.cached import Client, connect
+from kopylite.client.codec import LineSplitter, ListPage, decode_event, decode_list
+from kopylite.client.config import ClientConfig, load_config
+from kopylite.client.credentials import Credentials, Identity
+from kopylite.client.listwatch import ListWatch
+from kopylite.client.live import LiveClient
+from kopylite.client.permissions import Permission, missing_permission, rbac_rule
+from kopylite.client.recent import CacheReader, Stored, StoreReader
+from kopylite.client.resources import Resources
+from kopylite.client.tls import TlsSettings
+from kopylite.client.transport import AiohttpTransport, ApiResponse, ApiStream, Transport
+from kopylite.client.upsert import Outcome
+from kopylite.client.verbs import ApiRequest, Preconditions, ResourceInfo, Selection, WriteOptions
+
+__all__ = [
+    "AiohttpTransport",
+    "Api",
+    "ApiRequest",
+    "ApiResponse",
+    "ApiStream",
+    "CacheReader",
+    "Client",
+    "ClientConfig",
+    "Credentials",
+    "Identity",
+    "LineSplitter",
+    "ListPage",
+    "ListWatch",
+    "LiveClient",
+    "Outcome",
+    "Permission",
+    "Preconditions",
+    "ResourceInfo",
+    "Resources",
+    "Selection",
+    "StoreReader",
+    "Stored",
+    "TlsSettings",
+    "Transport",
+    "WriteListener",
+    "WriteOptions",
+    "connect",
+    "decode_event",
+    "decode_list",
+    "load_config",
+    "missing_permission",
+    "rbac_rule",
+]

@@ -11,12 +11,13 @@ from typing import Any
 import msgspec
 
 from kopylite.errors import StreamBroken
+from kopylite.objects import to_wire
 
 # How much of an answer that is no JSON its error shows.
 _EXCERPT = 80
 
-encode = msgspec.json.Encoder().encode
-"""Any value of dicts, lists, strings, numbers, msgspec structs and dates to compact JSON."""
+encode = msgspec.json.Encoder(enc_hook=to_wire).encode
+"""To compact JSON: dicts, lists, strings and numbers, and in them dates, enums, msgspec structs, pydantic models."""
 
 
 class LineSplitter:

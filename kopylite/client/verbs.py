@@ -88,10 +88,21 @@ class ResourceInfo:
         Raises:
             UsageError: the name is empty or unusable, or the namespace does not fit the scope.
         """
-        if self.namespaced and not key.namespace:
-            raise UsageError(f"{self.kind} {key.name!r}: a namespaced kind needs a namespace")
+        check_scope(self.kind, self.namespaced, key)
         path = f"{self.collection(key.namespace)}/{_segment(key.name, f'name of a {self.kind}')}"
         return f"{path}/{subresource}" if subresource else path
+
+
+def check_scope(kind: Kind, namespaced: bool | None, key: ObjectKey) -> None:
+    """Refuse a key that no object of a kind can have. An unknown scope (None) is not checked.
+
+    Raises:
+        UsageError: a namespace is missing, or is too much.
+    """
+    if namespaced and not key.namespace:
+        raise UsageError(f"{kind} {key.name!r}: a namespaced kind needs a namespace")
+    if namespaced is False and key.namespace:
+        raise UsageError(f"{kind} is cluster-scoped: {key.name!r} is in no namespace, and not in {key.namespace!r}")
 
 
 def version_path(api_version: str) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import anyio
 import yaml
 
-from kopylite.errors import AlreadyExists, NotFound, UsageError
+from kopylite.errors import AlreadyExists, KindNotFound, UsageError
 from kopylite.objects import Kind, Unstructured
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ async def _lists(client: Client, crd: Unstructured) -> bool:
             kind = Kind(f"{spec['group']}/{version['name']}", names["kind"], names["plural"], namespaced)
             try:
                 await client.live.list(kind)
-            except NotFound:
+            except KindNotFound:
                 return False
     return True
 

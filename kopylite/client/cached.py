@@ -1,0 +1,357 @@
+"""Client: what user code holds. Reads come from the caches where there are any, writes go to the server."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar, Unpack, overload
+
+from pydantic import BaseModel
+
+from kopylite.client.api import Api
+from kopylite.client.config import ClientConfig, load_config
+from kopylite.client.live import FIELD_MANAGER, LiveClient, WriteParams, object_key, wire_and_adapter
+from kopylite.client.patches import add_finalizer, merge_missing, plain, remove_finalizer
+from kopylite.client.recent import CacheReader, NoCache, RecentWrites
+from kopylite.client.resources import Resources
+from kopylite.client.transport import AiohttpTransport, Transport
+from kopylite.client.upsert import Outcome, Upserts
+from kopylite.client.verbs import WriteOptions, check_scope
+from kopylite.clock import SYSTEM_CLOCK, Clock
+from kopylite.errors import NotFound, RequestTimeout, UsageError
+from kopylite.objects import (
+    CustomResource,
+    HasKey,
+    Kind,
+    ObjectKey,
+    Unstructured,
+    adapter_of,
+    key_of,
+    kind_of,
+    meta_of,
+    set_controller_reference,
+    to_wire,
+    wire_of,
+)
+from kopylite.observers import ClientObserver
+
+T = TypeVar("T")
+
+
+class UpsertParams(WriteParams, total=False):
+    """What an upsert takes as keywords.
+
+    Attributes:
+        namespace: of the name that is given as key.
+        owner: becomes the controller of the object.
+    """
+
+    namespace: str
+    owner: Any
+
+
+class Client(LiveClient):
+    """A LiveClient that reads from caches, and writes only what would change something.
+
+    Kinds that the app watches, or names with `app.cache(...)`, are read from the cache without a request; all
+    others from the server. A read never starts a cache. Each read gives an object of your own.
+
+    A read is never older than this client's own writes: when a write has returned, reads of its object show
+    that version or a newer one, and a deleted object is not seen again (a new one of its name is). Where the
+    cache is behind, the read waits for it, 2 s at most, and then asks the server.
+
+    Attributes:
+        live: always reads from the server.
+
+    Args:
+        transport: brings requests to the server.
+        cache: the caches; None: everything is read from the server.
+        resources: finds plural and scope of kinds; shared by the clients of one server.
+        field_manager: the owner of the fields that this client writes.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        cache: CacheReader | None = None,
+        resources: Resources | None = None,
+        field_manager: str = FIELD_MANAGER,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        self._cache = cache or NoCache()
+        self._recent = RecentWrites(self._cache, clock)
+        super().__init__(Api(transport, resources, self._recent), field_manager=field_manager)
+        self.live = LiveClient(self.api, field_manager=field_manager)
+        self._upserts = Upserts(self.api, self._read)
+
+    @overload
+    async def get(self, kind: Kind, key: str | HasKey, *, namespace: str = "") -> Unstructured: ...
+    @overload
+    async def get(self, kind: type[T], key: str | HasKey, *, namespace: str = "") -> T: ...
+    async def get(self, kind: Kind | type[Any], key: str | HasKey, *, namespace: str = "") -> Any:
+        """Read an object.
+
+        Raises:
+            NotFound: there is none.
+        """
+        found = await self.find(kind, key, namespace=namespace)
+        if found is None:
+            where = object_key(key, namespace)
+            raise NotFound(f"{kind_of(kind)} {where} not found", details={"name": where.name})
+        return found
+
+    @overload
+    async def find(self, kind: Kind, key: str | HasKey, *, namespace: str = "") -> Unstructured | None: ...
+    @overload
+    async def find(self, kind: type[T], key: str | HasKey, *, namespace: str = "") -> T | None: ...
+    async def find(self, kind: Kind | type[Any], key: str | HasKey, *, namespace: str = "") -> Any:
+        """Read an object; None when there is none. A kind that is not served is an error all the same."""
+        adapter = adapter_of(kind)
+        body = await self._read(adapter.kind, object_key(key, namespace))
+        return None if body is None else adapter.decode(body)
+
+    @overload
+    async def list(
+        self,
+        kind: Kind,
+        *,
+        namespace: str = "",
+        labels: str = "",
+        fields: str = "",
+        index: Mapping[str, str] | None = None,
+    ) -> builtins.list[Unstructured]: ...
+    @overload
+    async def list(
+        self,
+        kind: type[T],
+        *,
+        namespace: str = "",
+        labels: str = "",
+        fields: str = "",
+        index: Mapping[str, str] | None = None,
+    ) -> builtins.list[T]: ...
+    async def list(
+        self,
+        kind: Kind | type[Any],
+        *,
+        namespace: str = "",
+        labels: str = "",
+        fields: str = "",
+        index: Mapping[str, str] | None = None,
+    ) -> builtins.list[Any]:
+        """Read all objects of a namespace, or ("") of all namespaces. From a cache they come in no order.
+
+        Args:
+            labels: a label selector, e.g. "app=web,tier!=cache".
+            fields: a field selector, e.g. "metadata.name=web"; the server is asked, since it knows the fields.
+            index: path and value, e.g. {"spec.config": "a"}; needs a cache, and no request.
+
+        Raises:
+            UsageError: an index without a cache, or beside a field selector.
+            RequestTimeout: the cache is behind this client's writes, and an index cannot be asked of a server.
+        """
+        adapter = adapter_of(kind)
+        store = None if fields else self._cache.store_for(adapter.kind, namespace)
+        if index and store is None:
+            raise UsageError(
+                f"list of {adapter.kind} by an index: name the kind with app.cache(...) or watch it, and leave out "
+                "field selectors"
+            )
+        if store is not None and await self._recent.all_settled(adapter.kind, namespace, store):
+            return [adapter.decode(stored.body) for stored in store.list(namespace, labels or None, index)]
+        if index:
+            raise RequestTimeout(f"the cache of {adapter.kind} has not yet seen what this client wrote")
+        return await self.live.list(kind, namespace=namespace, labels=labels, fields=fields)
+
+    @overload
+    async def create_or_update(
+        self, kind: Kind, key: str | HasKey, shape: Callable[[Unstructured], None], **params: Unpack[UpsertParams]
+    ) -> tuple[Unstructured, Outcome]: ...
+    @overload
+    async def create_or_update(
+        self, kind: type[T], key: str | HasKey, shape: Callable[[T], None], **params: Unpack[UpsertParams]
+    ) -> tuple[T, Outcome]: ...
+    async def create_or_update(
+        self, kind: Kind | type[Any], key: str | HasKey, shape: Callable[[Any], None], **params: Unpack[UpsertParams]
+    ) -> tuple[Any, Outcome]:
+        """Make the object of a key hold what `shape` wishes: create it, update it, or leave it alone.
+
+        `shape` gets a private copy of the stored object, or an empty one, and edits it. What it edits in place
+        counts literally. A part that it puts in whole, `obj["spec"] = {...}`, names the fields that matter: what
+        the server or others have added to it is no difference. A request is sent when a wished value differs,
+        when a field was taken out in place, and when a part put in whole names other fields than the last time.
+
+        The last time is known to this process only. After a restart, a field that the new program no longer
+        names stays until the next difference; whoever wants the server to remember uses `apply`.
+
+        The update replaces the object as it was read. The status is not written: see `patch_status`.
+
+        Args:
+            owner: becomes the controller of the object.
+
+        Returns:
+            The object as stored, and what was done. UNCHANGED also when the server found nothing to change.
+
+        Raises:
+            Conflict: somebody changed the object since it was read; run again.
+            AlreadyOwned: the object has another controller.
+            UsageError: `shape` changed name or namespace, or is async.
+        """
+        owner, options = params.get("owner"), self._upsert_options(params)
+        body, outcome = await self._upserts.create_or_update(
+            kind, object_key(key, params.get("namespace", "")), shape, owner, options
+        )
+        return adapter_of(kind).decode(body), outcome
+
+    @overload
+    async def create_or_patch(
+        self, kind: Kind, key: str | HasKey, shape: Callable[[Unstructured], None], **params: Unpack[UpsertParams]
+    ) -> tuple[Unstructured, Outcome]: ...
+    @overload
+    async def create_or_patch(
+        self, kind: type[T], key: str | HasKey, shape: Callable[[T], None], **params: Unpack[UpsertParams]
+    ) -> tuple[T, Outcome]: ...
+    async def create_or_patch(
+        self, kind: Kind | type[Any], key: str | HasKey, shape: Callable[[Any], None], **params: Unpack[UpsertParams]
+    ) -> tuple[Any, Outcome]:
+        """As `create_or_update`, but by a JSON merge patch of what differs: other fields may change meanwhile.
+
+        Lists are replaced whole, as merge patches do.
+        """
+        owner, options = params.get("owner"), self._upsert_options(params)
+        body, outcome = await self._upserts.create_or_patch(
+            kind, object_key(key, params.get("namespace", "")), shape, owner, options
+        )
+        return adapter_of(kind).decode(body), outcome
+
+    async def apply(self, obj: T, *, owner: Any = None, force: bool = False, **params: Unpack[WriteParams]) -> T:
+        """Server-side apply: the object's fields become this manager's, and those it no longer names are dropped.
+
+        Sends nothing when this process has applied the very same wish before and the stored object holds it.
+
+        Args:
+            obj: only the fields that this manager cares for; of an object that was read, take a fresh one.
+            owner: becomes the controller of the object.
+            force: take fields over from other managers.
+
+        Returns:
+            The whole object as stored.
+
+        Raises:
+            Conflict: another manager owns a field; its causes name fields and managers.
+        """
+        adapter, wire = wire_and_adapter(obj)
+        metadata = {**(wire.get("metadata") or {})}
+        metadata.pop("managedFields", None)  # the server refuses an apply that carries them
+        wire["metadata"] = metadata
+        if owner is not None:
+            set_controller_reference(owner, wire)
+        plain = self.options(**params)
+        options = WriteOptions(plain.field_manager, plain.dry_run, force=force)
+        return adapter.decode(await self._upserts.apply(adapter.kind, wire, options))
+
+    async def patch_status(self, obj: T, status: Mapping[str, Any] | BaseModel, **params: Unpack[WriteParams]) -> T:
+        """Set fields of an object's status by a merge patch of those that differ; none: nothing is sent.
+
+        Args:
+            obj: as it was read; what its status holds is not sent again.
+            status: a map in wire form (camelCase), where None removes a field; or a status model.
+
+        Returns:
+            The object as stored; `obj` itself when nothing was sent.
+        """
+        wish = status if isinstance(status, Mapping) else to_wire(status)
+        missing = merge_missing(_status_of(obj), plain(wish))
+        if not missing:
+            return obj
+        adapter: Any = adapter_of(kind_of(obj) if isinstance(obj, dict) else type(obj))
+        body = await self.api.patch(
+            adapter.kind, key_of(obj), {"status": missing}, "merge", "status", self.options(**params)
+        )
+        result: T = adapter.decode(body)
+        return result
+
+    async def add_finalizer(self, obj: T, name: str, **params: Unpack[WriteParams]) -> T:
+        """Add a finalizer: the object stays, marked as deleted, until it is removed again.
+
+        Returns:
+            The object as stored; `obj` itself when it has the finalizer already.
+
+        Raises:
+            Conflict: the object was changed meanwhile.
+        """
+        return await self._patch_finalizers(obj, add_finalizer(meta_of(obj), name), params)
+
+    async def remove_finalizer(self, obj: T, name: str, **params: Unpack[WriteParams]) -> T:
+        """Remove a finalizer, by a patch that tests that it removes this one.
+
+        Returns:
+            The object as it was stored; `obj` itself when it lacks the finalizer or is gone.
+
+        Raises:
+            Conflict: its finalizers were changed meanwhile.
+        """
+        try:
+            return await self._patch_finalizers(obj, remove_finalizer(meta_of(obj), name), params)
+        except NotFound:
+            return obj
+
+    async def _patch_finalizers(self, obj: T, steps: builtins.list[dict[str, Any]], params: WriteParams) -> T:
+        if not steps:
+            return obj
+        adapter: Any = adapter_of(kind_of(obj) if isinstance(obj, dict) else type(obj))
+        body = await self.api.patch(adapter.kind, key_of(obj), steps, "json", None, self.options(**params))
+        result: T = adapter.decode(body)
+        return result
+
+    async def _read(self, kind: Kind, key: ObjectKey) -> bytes | None:
+        """An object from the cache, if that shows all that this client wrote, else from the server."""
+        store = self._cache.store_for(kind, key.namespace)
+        if store is not None and (self._recent.idle or await self._recent.settled(kind, key, store)):
+            stored = store.get(key)
+            if stored is not None:
+                return stored.body
+            check_scope(kind, kind.namespaced, key)
+            return None
+        try:
+            return await self.api.get(kind, key)
+        except NotFound:
+            return None
+
+    def _upsert_options(self, params: UpsertParams) -> WriteOptions:
+        return WriteOptions(params.get("field_manager", self.field_manager), params.get("dry_run", False))
+
+
+def _status_of(obj: Any) -> Mapping[str, Any]:
+    """The status of an object in wire form."""
+    if isinstance(obj, CustomResource):
+        return to_wire(obj.status) if obj.status is not None else {}
+    status: Mapping[str, Any] = (obj if isinstance(obj, dict) else wire_of(obj)).get("status") or {}
+    return status
+
+
+@asynccontextmanager
+async def connect(
+    kubeconfig: str | Path | None = None,
+    context: str | None = None,
+    *,
+    config: ClientConfig | None = None,
+    field_manager: str = FIELD_MANAGER,
+    observer: ClientObserver | None = None,
+) -> AsyncIterator[Client]:
+    """A Client without caches, for scripts and tests; its connections are closed at the end.
+
+    Args:
+        kubeconfig, context: see `load_config`.
+        config: the settings themselves, instead.
+        field_manager: the owner of the fields that it writes.
+        observer: told of every request.
+
+    Raises:
+        KubeconfigError: no usable settings were found.
+    """
+    async with AiohttpTransport(config or load_config(kubeconfig, context), observer=observer) as transport:
+        yield Client(transport, field_manager=field_manager)

@@ -1,0 +1,126 @@
+"""Draft: a private copy of a stored object, or an empty one, that user code edits into a wish."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, Self
+
+from kopylite.client.codec import encode
+from kopylite.client.patches import Comparison, compare, containers
+from kopylite.errors import UsageError
+from kopylite.objects import (
+    Adapter,
+    CustomResource,
+    Kind,
+    ObjectKey,
+    ObjectMeta,
+    adapter_of,
+    set_controller_reference,
+)
+
+# Metadata that the server keeps: a wish cannot change it, and need not repeat it.
+_SERVER_KEPT = (
+    "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
+    "managedFields", "selfLink",
+)  # fmt: skip
+
+
+class Draft:
+    """One object between its reading and its writing.
+
+    Attributes:
+        before: the stored object in wire form; for a new object just its name.
+        wire: the wish in wire form, complete enough to be sent; before `shape`, the same as `before`.
+    """
+
+    __slots__ = ("_adapter", "_key", "_obj", "_own", "before", "wire")
+
+    def __init__(self, adapter: Adapter[Any], key: ObjectKey, obj: Any, before: dict[str, Any]) -> None:
+        self._adapter = adapter
+        self._key = key
+        self._obj = obj
+        self._own: dict[int, Any] = {}
+        self.before = before
+        self.wire = before
+
+    @classmethod
+    def of(cls, kind: Kind | type[Any], key: ObjectKey, body: bytes) -> Self:
+        """A draft of a stored object."""
+        adapter = adapter_of(kind)
+        return cls(adapter, key, adapter.decode(body), adapter.encode(adapter.decode(body)))
+
+    @classmethod
+    def empty(cls, kind: Kind | type[Any], key: ObjectKey) -> Self:
+        """A draft of a new object: apiVersion, kind, name and namespace."""
+        adapter = adapter_of(kind)
+        metadata = {"name": key.name} | ({"namespace": key.namespace} if key.namespace else {})
+        wire = {"apiVersion": adapter.kind.api_version, "kind": adapter.kind.kind, "metadata": metadata}
+        if isinstance(kind, type) and issubclass(kind, CustomResource):
+            # Its spec may have required fields: putting it in is up to `shape`.
+            model: Any = kind
+            return cls(adapter, key, model.model_construct(metadata=ObjectMeta.model_validate(metadata)), wire)
+        return cls(adapter, key, adapter.decode(encode(wire)), wire)
+
+    @property
+    def name(self) -> tuple[str, str, str, str]:
+        """Which object this is, over all kinds."""
+        return self._adapter.kind.api_version, self._adapter.kind.kind, *self._key
+
+    def shape(self, edit: Callable[[Any], object], owner: Any = None) -> None:
+        """Let user code edit the object into the wish, and give the wish an owner.
+
+        The status stays out of it: only `patch_status` writes that. Name and namespace stay as they are.
+
+        Raises:
+            UsageError: `edit` is async, or changed name or namespace.
+            AlreadyOwned: the object has another controller.
+        """
+        obj = self._obj
+        parts = {} if isinstance(obj, dict) else {name: getattr(obj, name, None) for name in self.before}
+        own = {id(part): part for part in containers(obj)}
+        returned = edit(obj)
+        if inspect.iscoroutine(returned):
+            returned.close()
+            raise UsageError(f"shape of {self._adapter.kind} {self._key} is async: a plain function is needed")
+        wire = self._adapter.encode(obj)
+        if not isinstance(obj, dict):
+            # Fields of a model are known as edited in place or put in whole by the identity of its parts.
+            kept = {name: part for name, part in wire.items() if getattr(obj, name, None) is parts.get(name)}
+            own = {id(part): part for part in containers(kept)}
+        wire["metadata"] = self._metadata(wire.get("metadata") or {}, own)
+        _take(wire, self.before, "status")
+        self._own, self.wire = own, wire
+        if owner is not None:
+            set_controller_reference(owner, wire)
+
+    def compare(self, body: bytes | None = None) -> Comparison:
+        """What differs between the wish and the stored object, or the one in `body` that the server made of it."""
+        stored = self.before if body is None else self._adapter.encode(self._adapter.decode(body))
+        metadata = dict(self.wire["metadata"])
+        for name in _SERVER_KEPT:
+            _take(metadata, stored.get("metadata") or {}, name)
+        wish = {name: part for name, part in self.wire.items() if name != "status"} | {"metadata": metadata}
+        stored = {name: part for name, part in stored.items() if name != "status"}
+        return compare(wish, stored, self._own | {id(wish): wish, id(metadata): metadata})
+
+    def _metadata(self, wished: dict[str, Any], own: dict[int, Any]) -> dict[str, Any]:
+        """The metadata to send. Put in whole, it names what matters and leaves out the rest."""
+        before = self.before["metadata"]
+        metadata = {**wished} if id(wished) in own else {**before, **wished}
+        for name in _SERVER_KEPT:
+            _take(metadata, before, name)
+        for name in ("name", "namespace"):
+            if metadata.setdefault(name, getattr(self._key, name)) != getattr(self._key, name):
+                raise UsageError(f"shape of {self._adapter.kind} {self._key} changed its {name} to {metadata[name]!r}")
+        if not self._key.namespace:
+            del metadata["namespace"]
+        return metadata
+
+
+def _take(target: dict[str, Any], source: Mapping[str, Any], name: str) -> None:
+    """Make one field the same as in another dict, present or absent."""
+    if name in source:
+        target[name] = source[name]
+    else:
+        target.pop(name, None)

@@ -1,0 +1,98 @@
+"""Plural and scope of kinds: from the kind itself where it says them, else from the server, one group at a time."""
+
+from __future__ import annotations
+
+import msgspec
+
+from kopylite.client import verbs
+from kopylite.client.retries import retry_after
+from kopylite.client.transport import Transport
+from kopylite.client.verbs import ResourceInfo
+from kopylite.clock import SYSTEM_CLOCK, Clock
+from kopylite.errors import KindNotFound, StreamBroken, api_error
+from kopylite.objects import Kind, kind_of
+
+# A kind that is missing is asked for again this often: a CRD that appears is found soon, and a controller that
+# waits for it costs next to nothing.
+MISSING_PERIOD = 3.0
+
+
+class _ApiResource(msgspec.Struct, gc=False):
+    name: str
+    kind: str
+    namespaced: bool
+
+
+class _ApiResourceList(msgspec.Struct, gc=False):
+    resources: list[_ApiResource] | None = None
+
+
+class Resources:
+    """Finds the resource of a kind.
+
+    Custom resource classes and the kinds of Kubernetes itself need no request. For others the server is asked
+    for the one group and version of the kind, so a broken API group harms only those who use it. What was
+    found is kept; what was missing is asked for again after 3 s.
+    """
+
+    __slots__ = ("_clock", "_found", "_missing", "_transport")
+
+    def __init__(self, transport: Transport, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._transport = transport
+        self._clock = clock
+        self._found: dict[Kind, ResourceInfo] = {}
+        self._missing: dict[Kind, float] = {}
+
+    def known(self, kind: Kind) -> ResourceInfo | None:
+        """The resource, if no request is needed to know it."""
+        found = self._found.get(kind)
+        if found is None:
+            complete = kind_of(kind)
+            if complete.plural is not None and complete.namespaced is not None:
+                found = self._found[kind] = ResourceInfo(complete, complete.plural, complete.namespaced)
+        return found
+
+    async def find(self, kind: Kind, *, again: bool = False) -> ResourceInfo:
+        """The resource of a kind.
+
+        Args:
+            again: ask the server, whatever is known; say, because a request for the resource found nothing there.
+
+        Raises:
+            KindNotFound: the server does not serve it, or did not 3 s ago.
+            ApiError, TransportError: the server could not be asked.
+        """
+        found = None if again else self.known(kind)
+        if found is not None:
+            return found
+        now = self._clock.monotonic()
+        if not again and now - self._missing.get(kind, -MISSING_PERIOD) < MISSING_PERIOD:
+            raise _not_found(kind)
+        for resource in await self._served(kind.api_version):
+            # Sub-resources ("deployments/scale") are in the list too, under the kind of their body.
+            if resource.kind == kind.kind and "/" not in resource.name:
+                self._missing.pop(kind, None)
+                return self._found.setdefault(kind, ResourceInfo(kind, resource.name, resource.namespaced))
+        self._missing[kind] = now
+        raise _not_found(kind)
+
+    def forget(self, kind: Kind) -> None:
+        """Ask the server again: a request for the resource found nothing there."""
+        self._found.pop(kind, None)
+
+    async def _served(self, api_version: str) -> list[_ApiResource]:
+        request = verbs.discovery(api_version)
+        response = await self._transport.request(request)
+        if response.status == 404:
+            return []
+        if response.status >= 400:
+            wait = retry_after(response.headers)
+            raise api_error(response.status, response.body, retry_after=wait, request=str(request))
+        try:
+            return msgspec.json.decode(response.body, type=_ApiResourceList).resources or []
+        except msgspec.DecodeError as error:
+            raise StreamBroken(f"{request}: the answer is no APIResourceList: {error}") from error
+
+
+def _not_found(kind: Kind) -> KindNotFound:
+    return KindNotFound(f"the server does not serve {kind}: is its CRD installed?")
