@@ -1,0 +1,195 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from kopylite.errors import QueueShutDown
+from kopylite.observers import QueueObserver
+from kopylite.testing.clock import VirtualClock
+from kopylite.workqueue import RateLimit, RateLimiter, WorkQueue
+
+
+class Notes(QueueObserver):
+    def __init__(self) -> None:
+        self.notes: list[tuple[str, float]] = []
+
+    def became_ready(self) -> None:
+        self.notes.append(("ready", 0.0))
+
+    def taken(self, waited: float) -> None:
+        self.notes.append(("taken", waited))
+
+    def done(self, worked: float) -> None:
+        self.notes.append(("done", worked))
+
+    def delayed(self) -> None:
+        self.notes.append(("delayed", 0.0))
+
+
+def make(clock: VirtualClock, observer: QueueObserver | None = None) -> WorkQueue[str]:
+    return WorkQueue(clock=clock, rate_limiter=RateLimiter(RateLimit(jitter=0)), observer=observer)
+
+
+def test_an_idle_worker_is_woken_by_an_add() -> None:
+    clock = VirtualClock()
+
+    async def main() -> None:
+        queue = make(clock)
+        async with asyncio.TaskGroup() as group:
+            waiting = group.create_task(queue.get())
+            await asyncio.sleep(1.0)
+            queue.add("a", priority=3)
+        assert waiting.result() == ("a", 3)
+        assert clock.monotonic() == 1.0
+
+    clock.run(main)
+
+
+def test_a_delayed_key_wakes_an_idle_worker_at_its_time_and_an_earlier_one_before_it() -> None:
+    clock = VirtualClock()
+
+    async def main() -> None:
+        queue = make(clock)
+        queue.add("late", after=10.0)
+        async with asyncio.TaskGroup() as group:
+            waiting = group.create_task(queue.get())
+            await asyncio.sleep(1.0)
+            queue.add("early", after=2.0)
+        assert waiting.result() == ("early", 0)
+        assert clock.monotonic() == 3.0
+        assert await queue.get() == ("late", 0)
+        assert clock.monotonic() == 10.0
+
+    clock.run(main)
+
+
+def test_a_wake_up_that_its_worker_cannot_use_goes_to_another() -> None:
+    clock = VirtualClock()
+
+    async def main() -> None:
+        queue = make(clock)
+        async with asyncio.TaskGroup() as group:
+            first = group.create_task(queue.get())
+            second = group.create_task(queue.get())
+            await asyncio.sleep(0)
+            queue.add("a")
+            first.cancel()
+        assert first.cancelled()
+        assert second.result() == ("a", 0)
+
+    clock.run(main)
+
+
+def test_a_cancelled_worker_is_no_longer_woken() -> None:
+    clock = VirtualClock()
+
+    async def main() -> None:
+        queue = make(clock)
+        async with asyncio.TaskGroup() as group:
+            waiting = group.create_task(queue.get())
+            await asyncio.sleep(0)
+            waiting.cancel()
+        queue.add("a")
+        assert queue.get_nowait() == ("a", 0)
+
+    clock.run(main)
+
+
+def test_get_nowait_sees_what_is_due_without_any_timer() -> None:
+    clock = VirtualClock()
+    queue = make(clock)
+    queue.add("a", after=1.0)
+    assert queue.get_nowait() is None
+    clock.advance(1.0)
+    assert len(queue) == 1
+    assert queue.get_nowait() == ("a", 0)
+
+
+def test_failures_back_off_until_they_are_forgotten() -> None:
+    queue = make(VirtualClock())
+    assert [queue.add_rate_limited("a") for _ in range(3)] == [0.005, 0.01, 0.02]
+    assert queue.failures("a") == 3
+    queue.forget("a")
+    assert queue.add_rate_limited("a") == 0.005
+
+
+def test_shut_down_drops_what_is_to_come_and_ends_every_wait() -> None:
+    clock = VirtualClock()
+
+    async def main() -> None:
+        queue = make(clock)
+        async with asyncio.TaskGroup() as group:
+            waiting = [group.create_task(ends(queue)) for _ in range(3)]
+            await asyncio.sleep(0)
+            queue.add("later", after=1.0)
+            queue.shut_down()
+        assert [task.result() for task in waiting] == [True] * 3
+        queue.add("ignored")
+        assert len(queue) == 0
+        assert await ends(queue)
+
+    async def ends(queue: WorkQueue[str]) -> bool:
+        with pytest.raises(QueueShutDown):
+            await queue.get()
+        return True
+
+    clock.run(main)
+
+
+def test_drain_waits_for_the_running_keys_and_only_for_them() -> None:
+    clock = VirtualClock()
+
+    async def main() -> None:
+        queue = make(clock)
+        queue.add("runs")
+        queue.add("waits")
+        await queue.get()
+        async with asyncio.TaskGroup() as group:
+            draining = group.create_task(queue.drain())
+            await asyncio.sleep(5.0)
+            assert not draining.done()
+            queue.done("runs")
+        await make(clock).drain()
+
+    clock.run(main)
+
+
+def test_the_observer_hears_of_every_step_with_its_time() -> None:
+    clock = VirtualClock()
+    notes = Notes()
+    queue = make(clock, notes)
+    queue.add("a", after=1.0)
+    clock.advance(1.5)
+    queue.get_nowait()
+    clock.advance(2.0)
+    queue.add("a")
+    queue.done("a")
+    assert notes.notes == [("delayed", 0.0), ("ready", 0.0), ("taken", 0.5), ("ready", 0.0), ("done", 2.0)]
+
+
+def test_statistics_tell_how_many_keys_are_where_and_for_how_long() -> None:
+    clock = VirtualClock()
+    queue = make(clock)
+    for key in ("a", "b", "c"):
+        queue.add(key)
+    queue.add("d", priority=-100)
+    queue.add_rate_limited("e")
+    queue.add("f", after=50.0)
+    queue.get_nowait()
+    clock.advance(3.0)
+    queue.get_nowait()
+    clock.advance(1.0)
+    found = queue.statistics()
+    assert found.ready_by_priority == {0: 2, -100: 1}
+    assert (found.ready, found.waiting, found.running, found.failing) == (3, 1, 2, 1)
+    assert (found.longest_ready, found.longest_running, found.unfinished) == (4.0, 4.0, 5.0)
+    assert queue.running() == {"a": 4.0, "b": 1.0}
+
+
+def test_cancel_takes_back_a_run_to_come() -> None:
+    queue = make(VirtualClock())
+    queue.add("a")
+    assert queue.cancel("a")
+    assert not queue.cancel("a")
+    assert queue.get_nowait() is None

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kopylite.workqueue import RateLimit, RateLimiter
+from kopylite.workqueue.ratelimiters import TokenBucket
+
+
+def test_delays_double_from_5_ms_to_1000_s_as_in_client_go() -> None:
+    delays = [RateLimit(jitter=0).delay(failures, 0.5) for failures in range(20)]
+    assert delays[:4] == [0.005, 0.01, 0.02, 0.04]
+    assert delays[17] < 1000.0
+    assert delays[18:] == [1000.0, 1000.0]
+
+
+@given(st.integers(0, 10**9), st.floats(0, 1, exclude_max=True), st.floats(0, 0.5))
+def test_jitter_only_shortens_and_never_below_the_delay_before(failures: int, random: float, jitter: float) -> None:
+    limit = RateLimit(jitter=jitter)
+    full = RateLimit(jitter=0).delay(failures, 0.0)
+    assert full * (1 - jitter) - 1e-12 <= limit.delay(failures, random) <= full <= 1000.0
+    before = RateLimit(jitter=0).delay(failures - 1, 0.0) if failures else 0.0
+    assert limit.delay(failures, random) >= before - 1e-9 or full == before
+
+
+def test_failures_are_counted_per_key_until_they_are_forgotten() -> None:
+    limiter: RateLimiter[str] = RateLimiter(RateLimit(jitter=0))
+    assert [limiter.when("a", 0.0, 0.0) for _ in range(3)] == [0.005, 0.01, 0.02]
+    assert limiter.when("b", 0.0, 0.0) == 0.005
+    assert (limiter.failures("a"), limiter.failures("b"), limiter.failures("c"), len(limiter)) == (3, 1, 0, 2)
+    limiter.forget("a")
+    limiter.forget("c")
+    assert limiter.when("a", 0.0, 0.0) == 0.005
+
+
+def test_the_bucket_holds_back_all_keys_together_and_the_longer_delay_wins() -> None:
+    limiter: RateLimiter[int] = RateLimiter(RateLimit(jitter=0, per_second=10, burst=2))
+    delays = [limiter.when(key, 0.0, 0.0) for key in range(4)]
+    assert delays == pytest.approx([0.005, 0.005, 0.1, 0.2])
+    assert limiter.when(9, 100.0, 0.0) == 0.005
+
+
+@given(st.lists(st.floats(0, 10), min_size=1, max_size=50))
+def test_a_bucket_never_lets_more_through_than_its_rate_and_burst(pauses: list[float]) -> None:
+    bucket, now, due = TokenBucket(5.0, 3), 0.0, []
+    for pause in pauses:
+        now += pause
+        due.append(now + bucket.reserve(now))
+    assert all(later >= earlier for earlier, later in pairwise(due))
+    for first in range(len(due)):
+        for last in range(first, len(due)):
+            assert last - first + 1 <= 3 + 5.0 * (due[last] - due[first]) + 1e-6
+
+
+def test_try_take_refuses_without_promising_a_token() -> None:
+    bucket = TokenBucket(1.0, 1)
+    assert bucket.try_take(0.0)
+    assert not bucket.try_take(0.5)
+    assert bucket.try_take(1.0)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"first": 0}, {"first": 9, "longest": 8}, {"jitter": 0.6}, {"per_second": 0}, {"burst": 0}]
+)
+def test_settings_out_of_range_are_refused(settings: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="must be"):
+        RateLimit(**settings)  # type: ignore[arg-type]
