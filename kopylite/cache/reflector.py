@@ -86,7 +86,7 @@ class Reflector:
                 step = self._state.next(self._clock.random())
                 try:
                     await self._take(step)
-                except KopyliteError as error:
+                except (KopyliteError, OSError) as error:  # OSError: a credentials file can't be read
                     self._report(error)
                     self._state.failed(error, self._clock.monotonic(), self._clock.random())
 
