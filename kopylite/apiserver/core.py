@@ -164,14 +164,14 @@ class Core:
 
     async def _create(self, call: Call) -> Written:
         options = write_options(call.request, "CreateOptions")
-        obj, duplicates = decode_body(call.request, call.resource.kind)
+        obj, duplicates = decode_body(call.request, call.resource.kind, custom=call.resource.custom)
         obj = decode_object(call, obj, duplicates, options.field_validation)
         check_namespace_matches(call, obj["metadata"].get("namespace", ""))
         return await self.writer.create(call, obj, options)
 
     async def _update(self, call: Call) -> Written:
         options = write_options(call.request, "UpdateOptions")
-        obj, duplicates = decode_body(call.request, call.resource.kind)
+        obj, duplicates = decode_body(call.request, call.resource.kind, custom=call.resource.custom)
         obj = decode_object(call, obj, duplicates, options.field_validation)
         check_name(call, obj)
         check_namespace_matches(call, obj["metadata"].get("namespace", ""))

@@ -9,11 +9,13 @@ from typing import Any
 import msgspec
 import yaml
 
+from kopylite.apiserver import protobuf
+from kopylite.apiserver.protobuf import PROTOBUF
 from kopylite.apiserver.requests import Request, is_true
 from kopylite.errors import ApiError, BadRequest, NotAcceptable, UnsupportedMediaType
 
 JSON, YAML = "application/json", "application/yaml"
-# Protobuf is named as the real server does only where a client reads the text; it is not spoken here.
+# What answers are made in. Bodies may also be protobuf.
 _TYPES = (JSON, YAML)
 _TABLE_VERSIONS = ("v1", "v1beta1")
 _VIEWS = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
@@ -81,7 +83,7 @@ def accept_media(request: Request, *, watch: bool = False, views: bool = True) -
     if watch:
         streams = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
         raise NotAcceptable(f"only the following media types are accepted: {streams}")
-    raise NotAcceptable(f"406: Not Acceptable\n\nAvailable representations: {', '.join(_TYPES)}")
+    raise NotAcceptable(f"406: Not Acceptable\n\nAvailable representations: {', '.join(_TYPES)}", details={})
 
 
 def wants(request: Request, media_type: str, **parameters: str) -> bool:
@@ -118,19 +120,22 @@ def _wants_pretty(request: Request) -> bool:
     return request.agent.startswith(("curl", "Wget", "Mozilla/5.0"))
 
 
-def decode_body(request: Request, kind: str) -> tuple[dict[str, Any], list[str]]:
+def decode_body(request: Request, kind: str, *, custom: bool = False) -> tuple[dict[str, Any], list[str]]:
     """The object in the body, and the paths of fields that it gives twice.
 
     Args:
         kind: what should be in it, for messages.
+        custom: a custom resource, which has no protobuf form.
 
     Raises:
-        UnsupportedMediaType: it is neither JSON nor YAML.
+        UnsupportedMediaType: it is neither JSON, YAML nor protobuf.
         BadRequest: it does not parse, or is no object.
     """
     media_type = request.headers.get("content-type", JSON).split(";")[0].strip().lower() or JSON
+    if media_type == PROTOBUF and not custom:
+        return _decode_protobuf(request.body), []
     if media_type not in _TYPES:
-        accepted = "application/json, application/yaml"
+        accepted = f"application/json, application/yaml, {PROTOBUF}"
         text = f"the body of the request was in an unknown format - accepted media types include: {accepted}"
         raise UnsupportedMediaType(text)
     try:
@@ -141,6 +146,13 @@ def decode_body(request: Request, kind: str) -> tuple[dict[str, Any], list[str]]
         shown = request.body[:64].hex() or "<empty>"
         text = f"couldn't get version/kind; json parse error: {_go_text(error, request.body)} ({shown})"
         raise BadRequest(f"the object provided is unrecognized (must be of type {kind}): {text}") from None
+
+
+def _decode_protobuf(body: bytes) -> dict[str, Any]:
+    try:
+        return protobuf.decode(body)
+    except protobuf.MalformedProtobuf as error:
+        raise BadRequest(str(error)) from None
 
 
 def _go_text(error: Exception, body: bytes) -> str:
