@@ -1,0 +1,219 @@
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, cast
+
+import anyio
+import pytest
+
+from kopylite.controller import Controller, ControllerSpec, Source
+from kopylite.controller.reasons import MORE
+from kopylite.errors import UsageError
+from kopylite.objects import Kind
+from kopylite.reconcile import Context, Environment, Request, Result
+from kopylite.testing.clock import VirtualClock
+from kopylite.triggers import Enqueue
+
+if TYPE_CHECKING:
+    from kopylite.client import Client
+
+WIDGET = Kind("example.com/v1", "Widget")
+A, B = Request("default", "a"), Request("default", "b")
+
+
+class FakeSource:
+    """Enqueues its keys when it starts, and is synced after some seconds; then it may fail."""
+
+    def __init__(self, *requests: Request, synced_after: float = 0.0, fails: bool = False) -> None:
+        self.name = "Widget.example.com/v1"
+        self.requests = requests
+        self.synced_after = synced_after
+        self.fails = fails
+        self.running = False
+        self._synced = anyio.Event()
+
+    @property
+    def synced(self) -> bool:
+        return self._synced.is_set()
+
+    async def wait_synced(self) -> None:
+        await self._synced.wait()
+
+    async def run(self, enqueue: Enqueue) -> None:
+        self.running = True
+        try:
+            for request in self.requests:
+                enqueue(request, "Widget created", -100)
+            await anyio.sleep(self.synced_after)
+            if self.fails:
+                raise RuntimeError("source bug")
+            self._synced.set()
+            await anyio.sleep_forever()
+        finally:
+            self.running = False
+
+
+class World:
+    def __init__(self, *sources: Source, lasts: float = 1.0, workers: int = 1) -> None:
+        self.clock = VirtualClock()
+        self.lasts = lasts
+        self.begun: list[tuple[float, Request]] = []
+        self.ended: list[tuple[float, Request]] = []
+        self.controller = Controller(
+            ControllerSpec(name="widget", kind=WIDGET, reconcile=self.reconcile),
+            Environment("widget", cast("Client", None), clock=self.clock),
+            sources=sources,
+            workers=workers,
+        )
+
+    async def reconcile(self, ctx: Context, request: Request) -> Result | None:
+        self.begun.append((self.clock.monotonic(), request))
+        await self.clock.sleep(self.lasts)
+        self.ended.append((self.clock.monotonic(), request))
+        return None
+
+
+def test_no_reconcile_begins_before_every_source_is_synced() -> None:
+    world = World(FakeSource(A), FakeSource(B, synced_after=7.0))
+
+    async def main() -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(world.controller.run)
+            await anyio.sleep(5.0)
+            assert not world.controller.synced
+            assert world.controller.statistics().waiting_for == ("Widget.example.com/v1",)
+            await anyio.sleep(10.0)
+            assert await world.controller.drain(1.0)
+
+    world.clock.run(main)
+    assert world.begun == [(7.0, A), (8.0, B)]
+
+
+def test_a_controller_that_waits_says_for_what_every_half_minute(caplog: pytest.LogCaptureFixture) -> None:
+    world = World(FakeSource(synced_after=70.0))
+
+    async def main() -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(world.controller.run)
+            await anyio.sleep(100.0)
+            await world.controller.drain(1.0)
+
+    with caplog.at_level(logging.INFO):
+        world.clock.run(main)
+    waits = "controller widget waits for the cache of Widget.example.com/v1"
+    assert [r.getMessage() for r in caplog.records] == [waits, waits, "controller widget begins, with 1 workers"]
+
+
+def test_stop_ends_the_sources_lets_runs_finish_and_then_run_returns() -> None:
+    source = FakeSource(A, B)
+    world = World(source, lasts=10.0)
+
+    async def main() -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(world.controller.run)
+            await anyio.sleep(1.0)
+            assert source.running
+            world.controller.stop()
+            await anyio.sleep(1.0)
+            assert not source.running
+            world.controller.enqueue(B, "too late")
+        assert world.clock.monotonic() == 10.0
+
+    world.clock.run(main)
+    assert world.ended == [(10.0, A)]
+
+
+def test_stop_while_it_waits_for_its_sources_ends_it_at_once() -> None:
+    world = World(FakeSource(A, synced_after=1000.0))
+
+    async def main() -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(world.controller.run)
+            await anyio.sleep(1.0)
+            assert await world.controller.drain(30.0)
+        assert world.clock.monotonic() == 1.0
+
+    world.clock.run(main)
+    assert not world.begun
+
+
+def test_drain_cancels_and_names_what_is_not_done_after_the_grace_period(caplog: pytest.LogCaptureFixture) -> None:
+    world = World(FakeSource(A), lasts=1000.0)
+
+    async def main() -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(world.controller.run)
+            await anyio.sleep(1.0)
+            assert not await world.controller.drain(30.0)
+        assert world.clock.monotonic() == 31.0
+
+    world.clock.run(main)
+    assert not world.ended
+    warning = next(record for record in caplog.records if record.levelno == logging.WARNING)
+    assert "after 31.0 s" in warning.getMessage()
+    assert warning.fields["name"] == "a"  # type: ignore[attr-defined]
+
+
+def test_drain_of_a_controller_that_never_ran_returns_and_run_after_it_does_nothing() -> None:
+    world = World(FakeSource(A))
+
+    async def main() -> None:
+        assert await world.controller.drain(30.0)
+        await world.controller.run()
+
+    world.clock.run(main)
+    assert not world.begun
+
+
+def test_a_controller_runs_once() -> None:
+    world = World(FakeSource())
+
+    async def main() -> None:
+        world.controller.stop()
+        await world.controller.run()
+        with pytest.raises(UsageError, match="started before"):
+            await world.controller.run()
+
+    world.clock.run(main)
+
+
+def test_a_source_that_fails_takes_the_controller_down_rather_than_leaving_a_zombie() -> None:
+    world = World(FakeSource(A, synced_after=1.0, fails=True))
+    with pytest.raises(ExceptionGroup) as group:
+        world.clock.run(world.controller.run)
+    assert group.group_contains(RuntimeError, match="source bug")
+
+
+def test_cancelling_run_cancels_the_runs_and_leaves_nothing_running() -> None:
+    world = World(FakeSource(A), lasts=1000.0)
+
+    async def main() -> None:
+        with anyio.move_on_after(5.0):
+            await world.controller.run()
+        assert world.clock.monotonic() == 5.0
+        assert world.controller.active_runs() == []
+        assert world.controller.statistics().queue.running == 0
+
+    world.clock.run(main)
+
+
+def test_active_runs_tell_what_is_stuck_since_when_and_why() -> None:
+    world = World(lasts=1000.0, workers=2)
+
+    async def main() -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(world.controller.run)
+            world.controller.enqueue(A, "changed")
+            await anyio.sleep(40.0)
+            for number in range(20):
+                world.controller.enqueue(B, f"pod {number} changed")
+            await anyio.sleep(10.0)
+            oldest, newest = world.controller.active_runs()
+            assert (oldest.request, oldest.seconds, oldest.reasons) == (A, 50.0, ("changed",))
+            assert (newest.request, newest.seconds, newest.reasons[-1]) == (B, 10.0, MORE)
+            assert world.controller.active_runs(longer_than=30.0) == [oldest]
+            found = world.controller.statistics()
+            assert (found.workers, found.active, found.synced) == (2, 2, True)
+            await world.controller.drain(0.0)
+
+    world.clock.run(main)

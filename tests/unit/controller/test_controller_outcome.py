@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kopylite.controller import outcome
+from kopylite.controller.outcome import NextRun, Settlement, settle_error, settle_result
+from kopylite.errors import (
+    Conflict,
+    DecodeError,
+    Invalid,
+    NotFound,
+    ReconcileTimeout,
+    StreamBroken,
+    TerminalError,
+)
+from kopylite.reconcile import Result
+
+
+@pytest.mark.parametrize(
+    "result", [None, Result(), Result(requeue_after=0), Result(requeue_after=-1), Result(priority=3)]
+)
+def test_nothing_asked_for_is_success(result: Result | None) -> None:
+    assert settle_result(result) is outcome.SUCCESS
+
+
+@pytest.mark.parametrize("after", [30, 30.0, timedelta(seconds=30)])
+def test_requeue_after_comes_before_requeue_and_forgets_failures(after: float | timedelta) -> None:
+    settled = settle_result(Result(requeue_after=after, requeue=True, priority=7))
+    assert settled == Settlement("requeue_after", NextRun.AFTER, 30.0, 7)
+
+
+def test_requeue_backs_off() -> None:
+    assert settle_result(Result(requeue=True)) == Settlement("requeue", NextRun.BACK_OFF)
+
+
+@pytest.mark.parametrize("result", [5, "later", True, {}])
+def test_what_is_no_result_is_the_programs_mistake(result: object) -> None:
+    with pytest.raises(TypeError, match="Result or None"):
+        settle_result(result)
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (TerminalError("no"), outcome.TERMINAL),
+        (DecodeError("spec.replicas"), outcome.REJECTED),
+        (Conflict("newer"), outcome.CONFLICT),
+        (ReconcileTimeout("300 s"), outcome.TIMEOUT),
+        (NotFound("gone"), outcome.REFUSED),
+        (StreamBroken("reset"), outcome.REFUSED),
+        (ValueError("bug"), outcome.CRASHED),
+        (asyncio.CancelledError(), outcome.CRASHED),
+        (SystemExit(1), outcome.CRASHED),
+    ],
+    ids=repr,
+)
+def test_the_kind_of_exception_decides(error: BaseException, expected: Settlement) -> None:
+    assert settle_error(error) is expected
+
+
+def test_a_terminal_error_counts_anywhere_in_the_chain() -> None:
+    wrapped = RuntimeError("outer")
+    wrapped.__cause__ = ValueError("middle")
+    wrapped.__cause__.__cause__ = TerminalError("inner")
+    assert settle_error(wrapped) is outcome.TERMINAL
+
+
+@pytest.mark.parametrize(
+    ("members", "expected"),
+    [
+        ([Conflict("a"), Conflict("b")], outcome.CONFLICT),
+        ([Conflict("a"), Invalid("b")], outcome.REFUSED),
+        ([Invalid("b"), KeyError("c")], outcome.CRASHED),
+        ([TerminalError("a"), TerminalError("b")], outcome.TERMINAL),
+        ([TerminalError("a"), Conflict("b")], outcome.CONFLICT),
+        ([ExceptionGroup("inner", [Conflict("a")])], outcome.CONFLICT),
+    ],
+    ids=repr,
+)
+def test_a_group_means_what_its_gravest_member_means(members: list[Exception], expected: Settlement) -> None:
+    assert settle_error(ExceptionGroup("parallel writes", members)) is expected
+
+
+@given(st.integers(0, 100), st.integers(0, 100))
+def test_retries_end_exactly_after_max_retries_errors_in_a_row(errors: int, limit: int) -> None:
+    settled = settle_error(ValueError(), errors, limit)
+    assert settled is (outcome.GAVE_UP if errors >= limit else outcome.CRASHED)
+
+
+@pytest.mark.parametrize("error", [Conflict("a"), DecodeError("b"), TerminalError("c")])
+def test_what_is_no_ordinary_error_uses_up_no_retries(error: Exception) -> None:
+    assert settle_error(error, 100, 3) == settle_error(error)
+
+
+def test_only_back_off_keeps_failures_and_only_failures_are_not_success() -> None:
+    for settled in (outcome.TERMINAL, outcome.GAVE_UP, outcome.SUCCESS):
+        assert settled.next_run is NextRun.NONE
+    for settled in (outcome.CONFLICT, outcome.TIMEOUT, outcome.REFUSED, outcome.CRASHED):
+        assert settled.next_run is NextRun.BACK_OFF
+    assert outcome.REJECTED.next_run is NextRun.AFTER
+    assert outcome.REJECTED.after > 60

@@ -1,0 +1,393 @@
+"""Workers with a real queue, in virtual time; driven through a Controller without sources."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
+
+import anyio
+import pytest
+
+from kopylite.controller import Controller, ControllerSpec
+from kopylite.controller.worker import TURN, LoopTurn
+from kopylite.errors import Conflict, DecodeError, Invalid, TerminalError
+from kopylite.objects import Kind
+from kopylite.observers import ReconcileObserver
+from kopylite.reconcile import Context, Environment, Request, Result
+from kopylite.reconcile.context import RUNNING
+from kopylite.testing.clock import VirtualClock
+from kopylite.workqueue import RateLimit
+
+if TYPE_CHECKING:
+    from kopylite.client import Client
+
+WIDGET = Kind("example.com/v1", "Widget")
+A, B = Request("default", "a"), Request("default", "b")
+
+
+class Notes(ReconcileObserver):
+    def __init__(self) -> None:
+        self.results: list[str] = []
+        self.failures: list[str] = []
+
+    def finished(self, result: str, seconds: float) -> None:
+        self.results.append(result)
+
+    def failed(self, *, terminal: bool, timeout: bool, crashed: bool) -> None:
+        flags = {"terminal": terminal, "timeout": timeout, "crashed": crashed}
+        self.failures.append(" ".join(name for name, flag in flags.items() if flag) or "refused")
+
+    def conflicted(self) -> None:
+        self.failures.append("conflict")
+
+    def object_rejected(self) -> None:
+        self.failures.append("rejected")
+
+
+@dataclass
+class Bench:
+    """Runs one reconcile function in a controller of its own."""
+
+    clock: VirtualClock = field(default_factory=VirtualClock)
+    notes: Notes = field(default_factory=Notes)
+    runs: list[tuple[float, Request, tuple[str, ...]]] = field(default_factory=list)
+
+    def play(
+        self,
+        behaviour: Callable[[Context, Request], Awaitable[Result | None]],
+        script: Callable[[Controller], Awaitable[None]],
+        *,
+        workers: int = 1,
+        **options: Any,
+    ) -> Controller:
+        async def reconcile(ctx: Context, request: Request) -> Result | None:
+            self.runs.append((self.clock.monotonic(), request, ctx.reasons))
+            return await behaviour(ctx, request)
+
+        options.setdefault("rate_limit", RateLimit(jitter=0))
+        spec = ControllerSpec(name="widget", kind=WIDGET, reconcile=reconcile, **options)
+        controller = Controller(
+            spec,
+            Environment("widget", cast("Client", None), clock=self.clock),
+            workers=workers,
+            observer=self.notes,
+        )
+
+        async def main() -> None:
+            async with anyio.create_task_group() as group:
+                group.start_soon(controller.run)
+                await script(controller)
+                await controller.drain(1000.0)
+
+        self.clock.run(main)
+        return controller
+
+    @property
+    def times(self) -> list[float]:
+        return [began for began, _, _ in self.runs]
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+def once(*requests: Request, then: float = 0.0) -> Callable[[Controller], Awaitable[None]]:
+    """A script: enqueue each request, then let time pass."""
+
+    async def script(controller: Controller) -> None:
+        for request in requests:
+            controller.enqueue(request, "created")
+        await anyio.sleep(then)
+
+    return script
+
+
+def raises(*errors: BaseException) -> Callable[[Context, Request], Awaitable[Result | None]]:
+    """A behaviour: raise one after the other, then succeed."""
+    left = list(errors)
+
+    async def behaviour(ctx: Context, request: Request) -> Result | None:
+        if left:
+            raise left.pop(0)
+        return None
+
+    return behaviour
+
+
+def test_a_failing_key_backs_off_exponentially_and_a_success_forgets_it(bench: Bench) -> None:
+    bench.play(raises(*[ValueError("no")] * 4), once(A, then=1.0))
+    assert bench.times == pytest.approx([0.0, 0.005, 0.015, 0.035, 0.075])
+    assert [reasons for _, _, reasons in bench.runs] == [("created",), *[("retry",)] * 4]
+    assert bench.notes.results == ["error"] * 4 + ["success"]
+    assert bench.notes.failures == ["crashed"] * 4
+
+
+def test_an_event_runs_a_key_at_once_though_it_backs_off(bench: Bench) -> None:
+    async def script(controller: Controller) -> None:
+        controller.enqueue(A, "created")
+        await anyio.sleep(0.001)
+        controller.enqueue(A, "changed")
+        await anyio.sleep(0.001)
+
+    bench.play(raises(ValueError("no")), script)
+    assert bench.times == [0.0, 0.001]
+    assert bench.runs[1][2] == ("retry", "changed")
+
+
+def test_requeue_after_runs_again_then_and_keeps_the_priority(bench: Bench) -> None:
+    async def behaviour(ctx: Context, request: Request) -> Result | None:
+        return Result(requeue_after=60) if len(bench.runs) < 3 else None
+
+    async def script(controller: Controller) -> None:
+        controller.enqueue(A, "created", -100)
+        await anyio.sleep(121.0)
+
+    bench.play(behaviour, script)
+    assert bench.times == [0.0, 60.0, 120.0]
+    assert bench.runs[1][2] == ("requeue_after",)
+    assert bench.notes.results == ["requeue_after", "requeue_after", "success"]
+
+
+def test_a_conflict_is_retried_fast_counted_apart_and_not_shouted_about(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench.play(raises(Conflict("newer")), once(A, then=1.0), max_retries=0)
+    assert bench.times == [0.0, 0.005]
+    assert bench.notes.failures == ["conflict"]
+    assert bench.notes.results == ["requeue", "success"]
+    assert not [record for record in caplog.records if record.levelno > logging.INFO]
+
+
+def test_conflicts_without_end_are_reported(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    bench.play(raises(*[Conflict("newer")] * 6), once(A, then=10.0))
+    warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert ["no. 5 in a row" in text for text in warnings] == [True, False]
+
+
+def test_a_terminal_error_waits_for_the_next_event(bench: Bench) -> None:
+    async def script(controller: Controller) -> None:
+        await once(A, then=10_000.0)(controller)
+        await once(A, then=1.0)(controller)
+
+    bench.play(raises(ValueError(), TerminalError("hopeless")), script)
+    assert bench.times == [0.0, 0.005, 10_000.0]
+    assert bench.notes.failures == ["crashed", "terminal"]
+
+
+def test_max_retries_gives_up_until_the_next_event_which_gets_as_many_again(bench: Bench) -> None:
+    async def script(controller: Controller) -> None:
+        await once(A, then=100.0)(controller)
+        await once(A, then=100.0)(controller)
+
+    bench.play(raises(*[Invalid("no")] * 99), script, max_retries=2)
+    assert bench.times == pytest.approx([0.0, 0.005, 0.015, 100.0, 100.005, 100.015])
+    assert bench.notes.failures == ["refused", "refused", "terminal"] * 2
+
+
+def test_an_object_that_does_not_fit_is_logged_once_and_not_retried_hot(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench.play(raises(*[DecodeError("spec.replicas: not a number")] * 9), once(A, then=1000.0))
+    assert bench.times == [0.0, 600.0]
+    assert bench.notes.failures == ["refused", "rejected"] * 2
+    errors = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert len(errors) == 1
+    assert "spec.replicas: not a number" in errors[0].getMessage()
+
+
+def test_an_error_is_logged_with_the_fields_of_its_run_and_a_traceback_only_if_it_is_foreign(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench.play(raises(ValueError("bug"), Invalid("spec.x: too long")), once(A, then=1.0))
+    foreign, refused = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert foreign.exc_info is not None
+    assert refused.exc_info is None
+    assert "422 Invalid: spec.x: too long" in refused.getMessage()
+    fields = foreign.fields  # type: ignore[attr-defined]
+    assert fields | {"reconcile_id": ""} == {
+        "controller": "widget",
+        "namespace": "default",
+        "name": "a",
+        "reasons": ("created",),
+        "reconcile_id": "",
+    }
+
+
+def test_a_run_that_is_overdue_is_cancelled_and_its_worker_goes_on(bench: Bench) -> None:
+    ends: list[float] = []
+
+    async def behaviour(ctx: Context, request: Request) -> Result | None:
+        if request == A and len(bench.runs) == 1:
+            try:
+                await anyio.sleep(1000.0)
+            finally:
+                ends.append(bench.clock.monotonic())
+        return None
+
+    bench.play(behaviour, once(A, B, then=100.0), timeout=30.0)
+    assert ends == [30.0]
+    assert [request for _, request, _ in bench.runs] == [A, B, A]
+    assert bench.notes.failures == ["timeout"]
+
+
+def test_each_run_has_its_own_limit_though_all_share_one_timer(bench: Bench) -> None:
+    async def behaviour(ctx: Context, request: Request) -> Result | None:
+        await anyio.sleep(25.0 if len(bench.runs) < 4 else 31.0)
+        return Result(requeue_after=0.5) if len(bench.runs) < 4 else None
+
+    bench.play(behaviour, once(A, then=107.0), timeout=30.0)
+    assert bench.times[:4] == [0.0, 25.5, 51.0, 76.5]
+    assert bench.times[4:] == [pytest.approx(106.505)]
+    assert bench.notes.failures[0] == "timeout"
+
+
+def test_without_a_timeout_a_run_takes_as_long_as_it_likes(bench: Bench) -> None:
+    async def behaviour(ctx: Context, request: Request) -> Result | None:
+        await anyio.sleep(50_000.0)
+        return None
+
+    bench.play(behaviour, once(A, then=60_000.0), timeout=None)
+    assert bench.notes.results == ["success"]
+
+
+def test_a_run_that_answers_the_cancellation_with_its_own_exception_still_timed_out(bench: Bench) -> None:
+    async def behaviour(ctx: Context, request: Request) -> Result | None:
+        if len(bench.runs) == 1:
+            try:
+                await anyio.sleep(1000.0)
+            except BaseException:
+                raise RuntimeError("while cleaning up") from None
+        return None
+
+    bench.play(behaviour, once(A, then=100.0), timeout=30.0)
+    assert bench.notes.failures == ["timeout"]
+    assert bench.notes.results == ["error", "success"]
+
+
+async def cancels_itself(ctx: Context, request: Request) -> Result | None:
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    await asyncio.sleep(0)
+    return None
+
+
+async def cancels_itself_and_leaves(ctx: Context, request: Request) -> Result | None:
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    return None
+
+
+async def awaits_what_was_cancelled(ctx: Context, request: Request) -> Result | None:
+    future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    future.cancel()
+    await future
+    return None
+
+
+async def exits(ctx: Context, request: Request) -> Result | None:
+    raise SystemExit(3)
+
+
+@pytest.mark.parametrize("behaviour", [cancels_itself, cancels_itself_and_leaves, awaits_what_was_cancelled, exits])
+def test_no_exception_of_user_code_takes_the_worker_along(
+    bench: Bench, behaviour: Callable[[Context, Request], Awaitable[Result | None]]
+) -> None:
+    async def misbehaves_for_a(ctx: Context, request: Request) -> Result | None:
+        return await behaviour(ctx, request) if request == A else None
+
+    async def script(controller: Controller) -> None:
+        for _ in range(5):
+            controller.enqueue(A, "changed")
+            await anyio.sleep(0.001)
+        controller.enqueue(B, "changed")
+        await anyio.sleep(0.001)
+
+    bench.play(misbehaves_for_a, script)
+    assert bench.runs[-1][1] == B
+    assert bench.notes.results[-1] == "success"
+
+
+def test_shut_down_lets_the_run_in_progress_finish_and_starts_no_other(bench: Bench) -> None:
+    async def behaviour(ctx: Context, request: Request) -> Result | None:
+        await anyio.sleep(20.0)
+        return Result(requeue_after=1)
+
+    bench.play(behaviour, once(A, B, then=10.0))
+    assert [request for _, request, _ in bench.runs] == [A]
+    assert bench.clock.monotonic() == 20.0
+    assert bench.notes.results == ["requeue_after"]
+
+
+def test_a_slow_key_holds_up_no_other_as_long_as_a_worker_is_free(bench: Bench) -> None:
+    async def behaviour(ctx: Context, request: Request) -> Result | None:
+        await anyio.sleep(100.0 if request == A else 1.0)
+        return None
+
+    async def script(controller: Controller) -> None:
+        controller.enqueue(A, "created")
+        for _ in range(3):
+            await anyio.sleep(5.0)
+            controller.enqueue(B, "changed")
+        await anyio.sleep(1.0)
+
+    bench.play(behaviour, script, workers=2)
+    assert bench.times == [0.0, 5.0, 10.0, 15.0]
+
+
+def test_the_running_context_is_set_during_a_run_and_only_then(bench: Bench) -> None:
+    seen: list[Context | None] = []
+
+    async def behaviour(ctx: Context, request: Request) -> Result | None:
+        seen.append(RUNNING.get())
+        assert RUNNING.get() is ctx
+        return None
+
+    bench.play(behaviour, once(A, B, then=1.0))
+    assert len(seen) == 2
+    assert RUNNING.get() is None
+
+
+def test_a_fault_of_the_machinery_is_let_through(bench: Bench) -> None:
+    def broken(result: str, seconds: float) -> None:
+        raise RuntimeError("observer bug")
+
+    bench.notes.finished = broken  # type: ignore[method-assign]
+    with pytest.raises(ExceptionGroup) as group:
+        bench.play(raises(), once(A, then=1.0))
+    assert group.group_contains(RuntimeError, match="observer bug")
+
+
+def test_workers_that_never_suspend_leave_the_loop_to_others_every_turn() -> None:
+    clock = VirtualClock()
+    turn = LoopTurn(clock)
+    turns: list[tuple[str, float]] = []
+
+    async def worker(name: str) -> None:
+        for _ in range(6):
+            if turn.is_over():
+                await turn.give_way()
+            clock.advance(TURN / 2)
+            turns.append((name, clock.monotonic()))
+
+    async def neighbour() -> None:
+        for _ in range(8):
+            turns.append(("neighbour", clock.monotonic()))
+            await asyncio.sleep(0)
+
+    async def main() -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(worker("one"))
+            group.create_task(worker("two"))
+            group.create_task(neighbour())
+
+    clock.run(main)
+    between = [moment for name, moment in turns if name == "neighbour"]
+    longest = max(later - earlier for earlier, later in itertools.pairwise(between))
+    assert longest <= 2 * TURN
