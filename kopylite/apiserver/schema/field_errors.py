@@ -223,19 +223,25 @@ def _plain(digits: str, power: int) -> str:
     return f"{whole}.{rest}" if rest else whole
 
 
+class GoStruct(dict[str, Any]):
+    """A Go struct: printed in the order of its fields, unlike a map, whose keys Go sorts."""
+
+
 def go_json(value: Any) -> str:
     """JSON as Go's encoder writes it: keys sorted, no spaces, `<`, `>` and `&` escaped, whole floats as integers."""
-    text = json.dumps(_go_numbers(value), separators=(",", ":"), sort_keys=True, ensure_ascii=False)
+    text = json.dumps(_go_form(value), separators=(",", ":"), ensure_ascii=False)
     for char in "<>&\u2028\u2029":
         text = text.replace(char, f"\\u{ord(char):04x}")
     return text
 
 
-def _go_numbers(value: Any) -> Any:
+def _go_form(value: Any) -> Any:
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e21:
         return int(value)
+    if isinstance(value, GoStruct):
+        return {k: _go_form(v) for k, v in value.items()}
     if isinstance(value, dict):
-        return {str(k): _go_numbers(v) for k, v in value.items()}
+        return {str(k): _go_form(value[k]) for k in sorted(value)}
     if isinstance(value, (list, tuple)):
-        return [_go_numbers(v) for v in value]
+        return [_go_form(v) for v in value]
     return value

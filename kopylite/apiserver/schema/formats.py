@@ -43,7 +43,9 @@ def _is_uri(text: str) -> bool:
         return False
     try:
         parts = urlsplit(text)
-        _ = parts.port
+        _ = parts.port  # raises if it is no number
+        if re.search(r'[\s"<>\\^`{|}]', parts.netloc):
+            return False
     except ValueError:
         return False
     return (bool(parts.scheme) and not text.startswith(":")) or text.startswith("/")

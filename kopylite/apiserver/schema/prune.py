@@ -20,6 +20,11 @@ def prune(obj: dict[str, Any], schema: SchemaNode) -> list[str]:
     return sorted(unknown)
 
 
+def prune_value(value: Any, schema: SchemaNode) -> None:
+    """Remove unknown fields below any value, which is a whole object only if its schema says so."""
+    _prune(value, schema, "", [])
+
+
 def drop_nulls(value: Any, schema: SchemaNode | None) -> None:
     """Remove nulls from maps where the schema is known, not nullable and has no default. List elements stay."""
     if isinstance(value, dict):

@@ -17,6 +17,7 @@ from kopylite.apiserver.schema.ratchet import Correlation
 from kopylite.apiserver.schema.regex import compile_go
 
 _INT_RANGES = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1), "": (-(2**63), 2**63 - 1)}
+_MAX_JSON_INTEGER = 2**53 - 1
 _MAX_FLOAT32 = 3.4028234663852886e38
 _VERSION_FIELDS = ("apiVersion", "kind")
 
@@ -132,7 +133,7 @@ class _Node:
             return
         actual, actual_format = _type_of(value)
         fits = actual in self.types
-        fits = fits or (actual == "number" and value.is_integer() and "integer" in self.types)
+        fits = fits or (actual == "number" and _is_json_integer(value) and "integer" in self.types)
         fits = fits or (actual == "integer" and "number" in self.types)
         outcome.matches += 1
         if not fits and self.format and actual not in ("string", "array"):
@@ -258,7 +259,10 @@ def _check_number(node: _Node, value: float, path: str, outcome: Outcome) -> Non
             outcome.add(_range_error(label, kind, node.format, path))
             native = limit
         exclusive = bool(raw.get(f"exclusive{key.title()}"))
-        if not holds(value, native, exclusive):
+        if key == "multipleOf" and native <= 0:
+            text = f"factor MultipleOf declared for {path} must be positive: {errors.go_value(native)}"
+            outcome.add(errors.invalid(_field(path), native, text))
+        elif not holds(value, native, exclusive):
             ending = "" if exclusive or key == "multipleOf" else " or equal to"
             shown = errors.go_float(float(native)) if isinstance(native, float) else native
             outcome.add(_invalid(path, value, f"should be {words}{ending} {shown}"))
@@ -267,9 +271,16 @@ def _check_number(node: _Node, value: float, path: str, outcome: Outcome) -> Non
 
 def _is_multiple(value: float, factor: float, _: bool) -> bool:
     if isinstance(value, int) and isinstance(factor, int):
-        return factor > 0 and value % factor == 0
-    quotient = 1 / factor * value if factor < 1 else value / factor
-    return abs(quotient - round(quotient)) < 1e-9 * max(1.0, abs(quotient))
+        return value % factor == 0
+    return _is_json_integer(1 / factor * value if factor < 1 else value / factor)
+
+
+def _is_json_integer(value: float) -> bool:
+    """Is a float an integer for JSON, that is within 2^53 and up to a relative error of 1e-9?"""
+    if not abs(value) <= _MAX_JSON_INTEGER:
+        return False
+    difference = abs(value - math.trunc(value))
+    return difference == 0 or difference / (abs(value) + abs(math.trunc(value))) < 1e-9
 
 
 def _above(value: float, limit: float, exclusive: bool) -> bool:
@@ -313,6 +324,8 @@ def _enum_equal(value: Any, choice: Any) -> bool:
         return False
     if isinstance(value, bool) or isinstance(choice, bool):
         return value is choice
+    if isinstance(value, float) and isinstance(choice, int):
+        return int(value) == choice  # Go converts the value to the type of the choice first
     return bool(value == choice)
 
 

@@ -1,0 +1,51 @@
+"""A registry of the functions that expressions may call beside the evaluator's own. Pure.
+
+Functions get Python values, the receiver of a method call first, and raise `CallFailed` with the text that
+Kubernetes shows. Values without a CEL type of their own (quantities, addresses, versions) are maps with one
+key, the name of their kind: equal values have equal maps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from kopylite.apiserver.schema.cel.shapes import DYN, Shape
+
+
+class CallFailed(Exception):
+    """A call has no result; the text is the evaluation error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """One function.
+
+    Attributes:
+        call: what it does.
+        shape: the static type of its result.
+        is_global: it is called as `name(x)`, not as `x.name()`; many of the core may be called both ways.
+    """
+
+    call: Callable[..., Any]
+    shape: Shape
+    is_global: bool
+
+
+class Library(dict[str, Function]):
+    """Functions by the name under which translated expressions call them: `k_` + name."""
+
+    def add(self, name: str, result: str = "dyn", *, is_global: bool = False) -> Callable[..., Any]:
+        """A decorator that registers a function by its CEL name; dots of namespaces become underscores."""
+
+        def register(call: Callable[..., Any]) -> Callable[..., Any]:
+            shape = DYN if result == "dyn" else Shape(result, element=DYN if result == "list" else None)
+            self[f"k_{name.replace('.', '_')}"] = Function(call, shape, is_global)
+            return call
+
+        return register
+
+
+def no_overload() -> CallFailed:
+    return CallFailed("no such overload")

@@ -1,0 +1,166 @@
+"""What CEL expressions may see of values: static shapes from schemas, and values in the evaluator's form. Pure."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from kopylite.apiserver.schema.node import SchemaNode
+
+_RESERVED_TEXT = (
+    "true false null in as break const continue else for function if import let loop package namespace return var "
+    "void while"
+)
+_RESERVED = frozenset(_RESERVED_TEXT.split())
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_ESCAPES = (("__", "__underscores__"), (".", "__dot__"), ("-", "__dash__"), ("/", "__slash__"))
+_SCALARS = {"boolean": "bool", "number": "double", "integer": "int"}
+_STRINGS = {"byte": "bytes", "duration": "duration", "date": "timestamp", "date-time": "timestamp"}
+_DURATION_UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ns": 1e-9}
+
+_SPOKEN = (
+    (("ns", "nano"), 1e-9), (("us", "µs", "micros", "micro"), 1e-6), (("ms", "millis", "milli"), 1e-3),
+    (("s", "sec", "second"), 1.0), (("m", "mi", "min", "minute"), 60.0), (("h", "hr", "hour"), 3600.0),
+    (("d", "day"), 86400.0), (("w", "wk", "week"), 604800.0),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The static type of an expression.
+
+    Attributes:
+        kind: object, map, list, string, bytes, duration, timestamp, bool, double, int, or dyn (nothing is known).
+        fields: of an object: by the name that expressions use, the real name and the shape.
+        element: of a list's elements or a map's values.
+        list_type: of a list: "set" and "map" ones compare and add without regard to order.
+        keys: of a list of type map.
+    """
+
+    kind: str
+    fields: Mapping[str, tuple[str, Shape]] = field(default_factory=dict)
+    element: Shape | None = None
+    list_type: str = "atomic"
+    keys: tuple[str, ...] = ()
+
+
+DYN = Shape("dyn")
+_STRING = Shape("string")
+
+
+def shape_of(schema: SchemaNode, *, root: bool = False) -> Shape | None:
+    """The shape of values of a schema; None if expressions must not see them (their schema says too little).
+
+    Args:
+        root: the schema is that of a whole object: apiVersion, kind, metadata.name and metadata.generateName are
+            there even if undeclared, and nothing else of metadata.
+    """
+    if schema.int_or_string:
+        return DYN
+    kind = schema.type
+    if kind == "array":
+        element = None if schema.items is None else shape_of(schema.items, root=schema.items.embedded)
+        if element is None:
+            return None
+        return Shape("list", element=element, list_type=schema.list_type, keys=schema.list_map_keys)
+    if kind == "object":
+        if schema.additional is not None:
+            element = shape_of(schema.additional, root=schema.additional.embedded)
+            return None if element is None else Shape("map", element=element)
+        return Shape("object", _fields(schema, root))
+    if kind == "string":
+        return Shape(_STRINGS.get(schema.format, "string"))
+    return Shape(_SCALARS[kind]) if kind in _SCALARS else None
+
+
+def _fields(schema: SchemaNode, root: bool) -> dict[str, tuple[str, Shape]]:
+    found = {}
+    for name, inner in schema.properties.items():
+        shape = shape_of(inner, root=inner.embedded)
+        escaped = escape(name)
+        if shape is not None and escaped is not None:
+            found[escaped] = (name, shape)
+    if root:
+        metadata = Shape("object", {"name": ("name", _STRING), "generateName": ("generateName", _STRING)})
+        found |= {"apiVersion": ("apiVersion", _STRING), "kind": ("kind", _STRING), "metadata": ("metadata", metadata)}
+    return found
+
+
+def escape(name: str) -> str | None:
+    """The name by which expressions reach a field; None if there is none."""
+    if name in _RESERVED:
+        return f"__{name}__"
+    for plain, escaped in _ESCAPES:
+        name = name.replace(plain, escaped)
+    return name if _IDENTIFIER.fullmatch(name) else None
+
+
+def to_cel(value: Any, shape: Shape | None) -> Any:
+    """Decoded JSON in the evaluator's types: what the schema calls a number is a double, a date-time a timestamp."""
+    if shape is None or value is None:
+        return value
+    if isinstance(value, dict):
+        if shape.kind == "map":
+            return {key: to_cel(inner, shape.element) for key, inner in value.items()}
+        shapes = dict(shape.fields.values())
+        # A null field is one that is not there, for has() too.
+        return {key: to_cel(inner, shapes.get(key)) for key, inner in value.items() if inner is not None}
+    if isinstance(value, list):
+        return [to_cel(inner, shape.element) for inner in value]
+    return _scalar(value, shape.kind)
+
+
+def _scalar(value: Any, kind: str) -> Any:
+    if kind == "double" and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if kind == "int" and isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, str):
+        if kind == "bytes":
+            return _bytes(value)
+        if kind == "duration":
+            return parse_duration(value) or value
+        if kind == "timestamp":
+            return parse_time(value) or value
+    return value
+
+
+def _bytes(text: str) -> bytes | str:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return text
+
+
+def parse_duration(text: str) -> timedelta | None:
+    """A duration in Go's notation (`1h30m`, `-1.5s`) or in words (`2 minutes`); None if it is none."""
+    match = re.fullmatch(r"([-+]?)((?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+|0)", text)
+    if match is None:
+        return _spoken_duration(text)
+    parts = re.findall(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)", match[2])
+    seconds = sum(float(number) * _DURATION_UNITS[unit] for number, unit in parts)
+    return timedelta(seconds=-seconds if match[1] == "-" else seconds)
+
+
+def _spoken_duration(text: str) -> timedelta | None:
+    found = re.findall(r"(\d+)\s*([A-Za-zµ]+)", text)
+    units = [
+        next((s for names, s in _SPOKEN if unit.lower() in names or unit.lower().startswith(names[-1])), None)
+        for _, unit in found
+    ]
+    known = [float(number) * unit for (number, _), unit in zip(found, units, strict=True) if unit is not None]
+    return timedelta(seconds=sum(known)) if known else None
+
+
+def parse_time(text: str) -> datetime | None:
+    """An RFC 3339 date or time; None if it is none."""
+    try:
+        parsed = datetime.fromisoformat(text.upper().replace("Z", "+00:00"))
+    except ValueError:
+        return None
+    return parsed if parsed.tzinfo is not None else parsed.replace(tzinfo=UTC)
