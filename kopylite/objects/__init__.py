@@ -8,6 +8,19 @@ from kopylite.objects.builtin_kinds import builtin_kind, builtin_kinds
 from kopylite.objects.condition import Condition
 from kopylite.objects.crd import crd_of, crds_of
 from kopylite.objects.kinds import GroupKind, Kind
+from kopylite.objects.labelselector import LabelSelector, LabelSelectorRequirement
+from kopylite.objects.marks import (
+    Mark,
+    Rule,
+    embedded_resource,
+    immutable,
+    int_or_string,
+    list_atomic,
+    list_map,
+    list_set,
+    map_atomic,
+    preserve_unknown,
+)
 from kopylite.objects.meta import HasKey, ObjectKey, OwnerReference, compare_versions
 from kopylite.objects.modelcodec import to_wire
 from kopylite.objects.owners import (
@@ -19,25 +32,57 @@ from kopylite.objects.owners import (
     set_controller_reference,
     set_owner_reference,
 )
+from kopylite.objects.quantity import Quantity
+from kopylite.objects.references import (
+    Conditions,
+    Int32,
+    IntOrString,
+    KeySelector,
+    LocalObjectReference,
+    ObjectReference,
+    ResourceRequirements,
+    Toleration,
+    TypedLocalObjectReference,
+)
 from kopylite.objects.resource import CustomResource, Declaration, PrinterColumn, Scale
+from kopylite.objects.schema import SchemaWarning
+from kopylite.objects.times import Duration, MicroTime, Time
 from kopylite.objects.unstructured import Unstructured, read_owner_references
 
 __all__ = [
     "Adapter",
     "ApiModel",
     "Condition",
+    "Conditions",
     "CustomResource",
     "Declaration",
+    "Duration",
     "GroupKind",
     "HasKey",
+    "Int32",
+    "IntOrString",
+    "KeySelector",
     "Kind",
     "KindLike",
+    "LabelSelector",
+    "LabelSelectorRequirement",
+    "LocalObjectReference",
+    "Mark",
+    "MicroTime",
     "ObjectKey",
     "ObjectMeta",
+    "ObjectReference",
     "OwnerRef",
     "OwnerReference",
     "PrinterColumn",
+    "Quantity",
+    "ResourceRequirements",
+    "Rule",
     "Scale",
+    "SchemaWarning",
+    "Time",
+    "Toleration",
+    "TypedLocalObjectReference",
     "Unstructured",
     "adapter_of",
     "builtin_kind",
@@ -46,12 +91,20 @@ __all__ = [
     "controller_of",
     "crd_of",
     "crds_of",
+    "embedded_resource",
     "has_controller_reference",
     "has_owner_reference",
+    "immutable",
+    "int_or_string",
     "key_of",
     "kind_of",
+    "list_atomic",
+    "list_map",
+    "list_set",
+    "map_atomic",
     "meta_of",
     "owner_reference",
+    "preserve_unknown",
     "read_owner_references",
     "remove_owner_reference",
     "set_controller_reference",
