@@ -8,8 +8,13 @@ from typing import Any
 from kopylite.apiserver.authorization import AllowAll, Authorizer
 from kopylite.apiserver.builtin.strategies import builtin_resources
 from kopylite.apiserver.core import Core
+from kopylite.apiserver.pods import PodEndpoints
+from kopylite.apiserver.rbac import RbacAuthorizer
 from kopylite.apiserver.requests import User
+from kopylite.apiserver.reviews import Reviews
+from kopylite.apiserver.scale import ScaleEndpoint
 from kopylite.apiserver.strategy import Environment
+from kopylite.apiserver.tokens import ServiceAccountTokens
 from kopylite.apiserver.version import respond_health, respond_version
 from kopylite.apiserver.world import World
 
@@ -31,14 +36,28 @@ class Assembly:
         environment = Environment(world.clock, self._objects)
         for resource in builtin_resources(environment):
             world.registry.add(resource)
-        authorizer: Authorizer = AllowAll()
+        rbac_authorizer = RbacAuthorizer(world.store)
+        authorizer: Authorizer = rbac_authorizer if rbac else AllowAll()
         self.core = Core(world, authorizer)
+        self._tokens = ServiceAccountTokens(world)
+        self._join_special(authorizer, rbac_authorizer)
         for name in ("/healthz", "/livez", "/readyz"):
             self.core.documents[name] = lambda request: respond_health(request, is_ready)
         self.core.documents["/version"] = lambda request: respond_version(request, world.minor)
 
     def token_user(self, token: str) -> User | None:
-        return None
+        """The service account that a token stands for."""
+        return self._tokens.user(token)
+
+    def _join_special(self, authorizer: Authorizer, rbac: RbacAuthorizer) -> None:
+        core = self.core
+        pods = PodEndpoints(self.world, core.writer, core.deleter)
+        reviews = Reviews(self.world, authorizer, lambda token: self.token_review(token), rbac.rules)
+        core.special.update(reviews.handlers())
+        core.special["*", "*", "scale"] = ScaleEndpoint(self.world, core.writer)
+        core.special["", "serviceaccounts", "token"] = self._tokens.request
+        core.special["", "pods", "binding"] = pods.bind
+        core.special["", "pods", "eviction"] = pods.evict
 
     def _objects(self, storage: str) -> Iterator[dict[str, Any]]:
         return (record.decode() for record in list(self.world.store.collection(storage).records.values()))

@@ -148,7 +148,9 @@ class Writer:
         self._check_preconditions(call, metadata, record, policy)
         meta.keep_on_update(metadata, old)
         call.warnings.extend(meta.drop_duplicate_owners(metadata))
-        strategy.prepare_update(obj, live, call.target.subresource)
+        # These show or set single fields of the object: for its strategy they are the main endpoint.
+        part = "" if call.target.subresource in ("scale", "binding") else call.target.subresource
+        strategy.prepare_update(obj, live, part)
         metadata = obj["metadata"]
         metadata["resourceVersion"] = str(record.version)
         if not policy.managed:
@@ -157,7 +159,7 @@ class Writer:
         if strategy.generation and _changed(obj, live, strategy.has_status):
             metadata["generation"] = old.get("generation", 0) + 1
         errors = meta.update_errors(metadata, old, custom=resource.custom)
-        self._refuse(call, obj, errors + strategy.validate_update(obj, live, call.target.subresource))
+        self._refuse(call, obj, errors + strategy.validate_update(obj, live, part))
         self._warn(call, obj, live)
         await self._validate(Admission(call, "UPDATE", obj, live, options.dry_run))
         return self._store(call, record, canonical(obj), live, options)

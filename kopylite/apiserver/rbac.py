@@ -1,0 +1,135 @@
+"""RBAC: Roles, ClusterRoles and their bindings as an Authorizer. Off by default; for least-privilege tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from kopylite.apiserver.requests import AUTHENTICATED, MASTERS, Target, User
+from kopylite.apiserver.scale import selector_text
+from kopylite.apiserver.selectors import parse_label_selector
+from kopylite.apiserver.store import Change, Store
+
+GROUP = "rbac.authorization.k8s.io"
+_SERVICE_ACCOUNT = "system:serviceaccount:"
+# The bootstrap policy of a real server, as far as clients notice it.
+_PUBLIC_PATHS = ("/healthz", "/livez", "/readyz", "/version")
+_DISCOVERY_PATHS = ("/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*", *_PUBLIC_PATHS)
+_SELF_REVIEWS = ("selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews")
+
+Rule = dict[str, Any]
+
+
+class RbacAuthorizer:
+    """Allows what some binding of the user grants; nothing denies."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._decoded: dict[str, list[dict[str, Any]]] = {}
+        store.observers.append(self._forget)
+
+    def allows(self, user: User, target: Target) -> bool:
+        if MASTERS in user.groups:
+            return True
+        if not target.is_resource:
+            return self._allows_path(user, target)
+        if AUTHENTICATED in user.groups and target.verb == "create" and target.resource in _SELF_REVIEWS:
+            return True
+        return any(_covers(rule, target) for rule in self._rules(user, target.namespace))
+
+    def rules(self, user: User, namespace: str) -> tuple[list[Rule], list[Rule]]:
+        """What the user may do in a namespace: resource rules and rules of other paths."""
+        if MASTERS in user.groups:
+            everything = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
+            return [everything], [{"verbs": ["*"], "nonResourceURLs": ["*"]}]
+        found = list(self._rules(user, namespace))
+        paths = [{"verbs": ["get"], "nonResourceURLs": list(_DISCOVERY_PATHS)}]
+        paths += [rule for rule in found if rule.get("nonResourceURLs")]
+        return [rule for rule in found if rule.get("resources")], paths
+
+    def _allows_path(self, user: User, target: Target) -> bool:
+        known = _DISCOVERY_PATHS if AUTHENTICATED in user.groups else _PUBLIC_PATHS
+        if target.verb in ("get", "head") and any(_matches_path(path, target.path) for path in known):
+            return True
+        return any(
+            _has(rule.get("verbs"), target.verb)
+            and any(_matches_path(path, target.path) for path in rule.get("nonResourceURLs") or ())
+            for rule in self._rules(user, "")
+        )
+
+    def _rules(self, user: User, namespace: str) -> Iterator[Rule]:
+        """All rules granted cluster-wide, and those granted in the namespace."""
+        for binding in self._objects("clusterrolebindings"):
+            if _binds(binding, user, ""):
+                yield from self._role_rules(binding["roleRef"], "")
+        if not namespace:
+            return
+        for binding in self._objects("rolebindings"):
+            if binding["metadata"]["namespace"] == namespace and _binds(binding, user, namespace):
+                yield from self._role_rules(binding["roleRef"], namespace)
+
+    def _role_rules(self, ref: dict[str, Any], namespace: str) -> Iterator[Rule]:
+        cluster = ref.get("kind") == "ClusterRole"
+        for role in self._objects("clusterroles" if cluster else "roles"):
+            metadata = role["metadata"]
+            if metadata["name"] != ref.get("name") or (not cluster and metadata["namespace"] != namespace):
+                continue
+            yield from role.get("rules") or ()
+            for selector in (role.get("aggregationRule") or {}).get("clusterRoleSelectors") or ():
+                yield from self._aggregated(selector)
+
+    def _aggregated(self, selector: dict[str, Any]) -> Iterator[Rule]:
+        wanted = parse_label_selector(selector_text(selector))
+        for role in self._objects("clusterroles"):
+            if wanted.matches(role["metadata"].get("labels")):
+                yield from role.get("rules") or ()
+
+    def _objects(self, plural: str) -> list[dict[str, Any]]:
+        storage = f"{plural}.{GROUP}"
+        found = self._decoded.get(storage)
+        if found is None:
+            records = self._store.collection(storage).records.values()
+            found = self._decoded[storage] = [record.decode() for record in records]
+        return found
+
+    def _forget(self, storage: str, change: Change) -> None:
+        self._decoded.pop(storage, None)
+
+
+def _binds(binding: dict[str, Any], user: User, namespace: str) -> bool:
+    for subject in binding.get("subjects") or ():
+        kind, name = subject.get("kind"), subject.get("name", "")
+        if kind == "User" and name == user.name:
+            return True
+        if kind == "Group" and name in user.groups:
+            return True
+        if kind == "ServiceAccount":
+            where = subject.get("namespace") or namespace
+            if user.name == f"{_SERVICE_ACCOUNT}{where}:{name}":
+                return True
+    return False
+
+
+def _covers(rule: Rule, target: Target) -> bool:
+    names = rule.get("resourceNames")
+    return (
+        _has(rule.get("verbs"), target.verb)
+        and _has(rule.get("apiGroups"), target.group)
+        and _covers_resource(rule.get("resources") or (), target)
+        and (not names or target.name in names)
+    )
+
+
+def _covers_resource(resources: Any, target: Target) -> bool:
+    wanted = f"{target.resource}/{target.subresource}" if target.subresource else target.resource
+    return (
+        "*" in resources or wanted in resources or bool(target.subresource and f"*/{target.subresource}" in resources)
+    )
+
+
+def _has(values: Any, wanted: str) -> bool:
+    return bool(values) and ("*" in values or wanted in values)
+
+
+def _matches_path(pattern: str, path: str) -> bool:
+    return pattern in ("*", path) or (pattern.endswith("*") and path.startswith(pattern[:-1]))

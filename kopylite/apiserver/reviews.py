@@ -1,0 +1,148 @@
+"""Reviews: questions put to the server as objects that are never stored. What is allowed, and who am I."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kopylite.apiserver.authorization import Authorizer
+from kopylite.apiserver.metadata import timestamp
+from kopylite.apiserver.negotiation import accept_media, decode_body
+from kopylite.apiserver.requests import Response, Target, User
+from kopylite.apiserver.schema.field_errors import FieldError, invalid, invalid_error
+from kopylite.apiserver.world import Call, World
+from kopylite.errors import BadRequest
+
+_AUTHORIZATION, _AUTHENTICATION = "authorization.k8s.io", "authentication.k8s.io"
+# What every authenticated user may do on a real server, by its bootstrap policy.
+_BASIC_RULES = [
+    {
+        "verbs": ["create"],
+        "apiGroups": [_AUTHORIZATION],
+        "resources": ["selfsubjectaccessreviews", "selfsubjectrulesreviews"],
+    },
+    {"verbs": ["create"], "apiGroups": [_AUTHENTICATION], "resources": ["selfsubjectreviews"]},
+]
+
+
+class Reviews:
+    """Handlers of the review resources.
+
+    Args:
+        token_user: who a bearer token stands for.
+        rules: what a user may do in a namespace, as (resourceRules, nonResourceRules).
+    """
+
+    def __init__(
+        self,
+        world: World,
+        authorizer: Authorizer,
+        token_user: Callable[[str], User | None],
+        rules: Callable[[User, str], tuple[list[dict[str, Any]], list[dict[str, Any]]]],
+    ) -> None:
+        self._world = world
+        self._authorizer = authorizer
+        self._token_user = token_user
+        self._rules = rules
+
+    def handlers(self) -> dict[tuple[str, str, str], Callable[[Call], Any]]:
+        """By (group, plural, sub-resource), as `Core.special` takes them."""
+        return {
+            (_AUTHORIZATION, "subjectaccessreviews", ""): self.subject_access,
+            (_AUTHORIZATION, "localsubjectaccessreviews", ""): self.subject_access,
+            (_AUTHORIZATION, "selfsubjectaccessreviews", ""): self.self_access,
+            (_AUTHORIZATION, "selfsubjectrulesreviews", ""): self.self_rules,
+            (_AUTHENTICATION, "selfsubjectreviews", ""): self.self_subject,
+            (_AUTHENTICATION, "tokenreviews", ""): self.token,
+        }
+
+    async def subject_access(self, call: Call) -> Response:
+        """Raises Invalid."""
+        review = self._read(call)
+        spec = review["spec"]
+        errors = _attribute_errors(spec)
+        if not spec.get("user") and not spec.get("groups"):
+            errors.append(invalid("spec.user", "", "at least one of user or group must be specified"))
+        namespace = (spec.get("resourceAttributes") or {}).get("namespace", "")
+        if call.target.resource == "localsubjectaccessreviews" and namespace != call.target.namespace:
+            errors.append(invalid("spec.resourceAttributes.namespace", namespace, "must match metadata.namespace"))
+        _refuse(errors)
+        user = User(spec.get("user", ""), tuple(spec.get("groups") or ()), spec.get("uid", ""))
+        return self._answer(call, review, {"allowed": self._allows(user, spec)})
+
+    async def self_access(self, call: Call) -> Response:
+        """Raises Invalid."""
+        review = self._read(call)
+        _refuse(_attribute_errors(review["spec"]))
+        return self._answer(call, review, {"allowed": self._allows(call.request.user, review["spec"])})
+
+    async def self_rules(self, call: Call) -> Response:
+        """Raises BadRequest."""
+        review = self._read(call)
+        namespace = review["spec"].get("namespace")
+        if not namespace:
+            raise BadRequest("no namespace on request")
+        resource_rules, other_rules = self._rules(call.request.user, namespace)
+        status = {
+            "resourceRules": _BASIC_RULES + resource_rules,
+            "nonResourceRules": other_rules,
+            "incomplete": False,
+        }
+        return self._answer(call, {**review, "spec": {}}, status)
+
+    async def self_subject(self, call: Call) -> Response:
+        review = self._read(call)
+        review.pop("spec")
+        review["metadata"]["creationTimestamp"] = timestamp(self._world.clock.now())
+        return self._answer(call, review, {"userInfo": call.request.user.to_dict()})
+
+    async def token(self, call: Call) -> Response:
+        """Raises BadRequest."""
+        review = self._read(call)
+        token = review["spec"].get("token")
+        if not token:
+            raise BadRequest("token is required for TokenReview in authentication")
+        user = self._token_user(token)
+        if user is None:
+            return self._answer(call, review, {"user": {}, "error": "invalid bearer token"})
+        return self._answer(call, review, {"authenticated": True, "user": user.to_dict()})
+
+    def _read(self, call: Call) -> dict[str, Any]:
+        given, _ = decode_body(call.request, call.resource.kind)
+        head = {"kind": call.resource.kind, "apiVersion": call.resource.api_version}
+        metadata = {key: value for key, value in (given.get("metadata") or {}).items() if value}
+        return {**head, "metadata": metadata, "spec": given.get("spec") or {}}
+
+    def _answer(self, call: Call, review: dict[str, Any], status: dict[str, Any]) -> Response:
+        media = accept_media(call.request, views=False)
+        return Response(201, media.encode({**review, "status": status}), media.type)
+
+    def _allows(self, user: User, spec: dict[str, Any]) -> bool:
+        plain = spec.get("nonResourceAttributes")
+        if plain:
+            return self._authorizer.allows(user, Target(plain.get("verb", ""), plain.get("path", "")))
+        wanted = spec["resourceAttributes"]
+        target = Target(
+            wanted.get("verb", ""),
+            "",
+            wanted.get("group", ""),
+            wanted.get("version", ""),
+            wanted.get("resource", ""),
+            wanted.get("namespace", ""),
+            wanted.get("name", ""),
+            wanted.get("subresource", ""),
+        )
+        return self._authorizer.allows(user, target)
+
+
+def _attribute_errors(spec: dict[str, Any]) -> list[FieldError]:
+    if bool(spec.get("resourceAttributes")) != bool(spec.get("nonResourceAttributes")):
+        return []
+    text = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+    return [invalid("spec", None, text)]
+
+
+def _refuse(errors: list[FieldError]) -> None:
+    if errors:
+        # Upstream names no kind here.
+        raise invalid_error("", _AUTHORIZATION, "", errors)
