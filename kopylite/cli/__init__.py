@@ -32,4 +32,5 @@ def main(argv: Sequence[str] | None = None) -> int:
     for command in COMMANDS.values():
         command.add_parser(subparsers)
     args = parser.parse_args(argv)
-    return COMMANDS[args.command].run(args)
+    code: int = COMMANDS[args.command].run(args)
+    return code

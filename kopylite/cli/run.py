@@ -64,7 +64,7 @@ def _add_cluster_options(parser: argparse.ArgumentParser) -> None:
     options.add("--kubeconfig", parse=str, metavar="PATH", help="instead of $KUBECONFIG, the pod's own, ~/.kube/config")
     options.add("--context", parse=str, metavar="NAME", help="of the kubeconfig, instead of its current one")
     options.add(
-        "--connect-timeout", parse=seconds, default=60.0, metavar="TIME",
+        "--connect-timeout", parse=seconds, default="60s", metavar="TIME",
         help="how long to try to reach the API server at the start",
     )  # fmt: skip
 
@@ -76,7 +76,7 @@ def _add_running_options(parser: argparse.ArgumentParser) -> None:
         help="reconciles at the same time, for each controller that declares no number of its own",
     )  # fmt: skip
     options.add(
-        "--grace-period", parse=seconds, default=30.0, metavar="TIME",
+        "--grace-period", parse=seconds, default="30s", metavar="TIME",
         help="how long running reconciles may go on after a signal to stop",
     )  # fmt: skip
     options.add(
@@ -130,7 +130,7 @@ def run(args: argparse.Namespace) -> int:
 
 async def _operate(app: App, args: argparse.Namespace) -> bool:
     """Whether all running reconciles had finished when it stopped."""
-    from kopylite.client import load_config
+    from kopylite.client.config import load_config
     from kopylite.manager import Manager
 
     manager = Manager(app, load_config(args.kubeconfig, args.context), options_of(args))

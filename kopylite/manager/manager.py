@@ -15,44 +15,30 @@ from __future__ import annotations
 
 import gc
 import logging
-import platform
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from typing import Protocol
 
 import anyio
 
-from kopylite.cache import Informer, Scope, SharedCache
-from kopylite.client import Client, ClientConfig
-from kopylite.client.resources import Resources
+from kopylite.cache import Informer
+from kopylite.client.config import ClientConfig
 from kopylite.client.transport import AiohttpTransport, Transport
 from kopylite.clock import SYSTEM_CLOCK, Clock
-from kopylite.controller import Controller, ControllerSpec, Watch
+from kopylite.controller import Controller
 from kopylite.diagnostics import StallWatch, WaitingReport
 from kopylite.errors import RegistrationError
+from kopylite.manager.assembly import Assembly, Operator, assemble
 from kopylite.manager.connection import wait_for_server
 from kopylite.manager.health import liveness, readiness
 from kopylite.manager.options import Options
-from kopylite.manager.wiring import scopes_of, sources_of
 from kopylite.metrics import Metrics
-from kopylite.objects import kind_of
-from kopylite.reconcile import Environment
-from kopylite.reconcile.recorder import EventRecorder
 from kopylite.serving import Address, Answer, Handler, HttpServer, Query, parse_address, probe
 
 logger = logging.getLogger("kopylite.manager")
 
-
-class Operator(Protocol):
-    """What a Manager runs: an App, or whatever else has an App's declarations."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def controllers(self) -> Sequence[ControllerSpec]: ...
-    @property
-    def cached(self) -> Sequence[Watch]: ...
+# The last Events are worth a moment, but not a pod's whole grace period.
+FLUSH_SECONDS = 3.0
 
 
 class Manager:
@@ -94,8 +80,7 @@ class Manager:
         self._clock = clock
         self._stall = StallWatch(on_lag=self.metrics.loop_lag.observe, clock=clock)
         self._servers = self._plan_servers()
-        self._cache: SharedCache | None = None
-        self._controllers: list[Controller] = []
+        self._parts: Assembly | None = None
         self._stop = anyio.Event()
         self._synced = anyio.Event()
         # Only this is cut short by a stop; what has begun to work is ended in order.
@@ -104,7 +89,7 @@ class Manager:
     @property
     def controllers(self) -> Sequence[Controller]:
         """The running controllers; empty before the API server was reached."""
-        return self._controllers
+        return self._parts.controllers if self._parts else ()
 
     @property
     def addresses(self) -> dict[str, Address]:
@@ -135,8 +120,7 @@ class Manager:
         async with AsyncExitStack() as stack:
             for server in self._servers:
                 await stack.enter_async_context(server)
-            for path, address in self.addresses.items():
-                logger.info("serving http://%s%s", address, path)
+                logger.info("listening on http://%s for %s", server.address, " and ".join(server.paths))
             transport = AiohttpTransport(self._config, observer=self.metrics.client, clock=self._clock)
             await stack.enter_async_context(transport)
             with self._connecting:
@@ -147,56 +131,23 @@ class Manager:
 
     async def _operate(self, transport: Transport) -> bool:
         """Stage 3, up and down: whether all running reconciles ended by themselves."""
-        services = self._build(transport)
+        parts = self._parts = assemble(self.app, self.options, transport, self.metrics, self._clock)
+        report = WaitingReport(lambda: parts.cache.informers, parts.waiting_for, clock=self._clock)
         async with anyio.create_task_group() as background:
-            for name, serve in services.items():
-                background.start_soon(self._endless, name, serve)
+            background.start_soon(self._endless, "the watch on the event loop", self._stall.run)
+            background.start_soon(self._endless, "the cache", parts.cache.run)
+            background.start_soon(self._endless, "the waiting report", report.run)
+            background.start_soon(self._endless, "the event recorder", parts.recorder.run)
             background.start_soon(self._note_synced)
             async with anyio.create_task_group() as running:
-                for controller in self._controllers:
+                for controller in parts.controllers:
                     running.start_soon(self._endless, f"controller {controller.name}", controller.run)
                 await self._stop.wait()
-                finished = await self._drain()
+                finished = await self._drain(parts.controllers)
             background.cancel_scope.cancel()
+        with anyio.move_on_after(FLUSH_SECONDS):
+            await parts.recorder.flush()
         return finished
-
-    def _build(self, transport: Transport) -> dict[str, Callable[[], Awaitable[None]]]:
-        """Make caches, client and controllers; returns what has to run in the background, by name."""
-        resources = Resources(transport, self._clock)
-        cache = SharedCache(transport, resources, clock=self._clock, observe=self.metrics.informer)
-        client = Client(transport, resources=resources, cache=cache, field_manager=self.app.name, clock=self._clock)
-        recorder = EventRecorder(
-            client.live, controller=self.app.name, instance=platform.node() or self.app.name, clock=self._clock
-        )
-        for watch in self.app.cached:
-            kind = kind_of(watch.kind)
-            for namespace in scopes_of(kind, watch.namespace, self.options.namespaces):
-                cache.acquire(kind, namespace=namespace, labels=watch.labels, metadata_only=watch.metadata_only)
-        for spec in self.app.controllers:
-            environment = Environment(spec.name, client, recorder, logging.getLogger(self.app.name), self._clock)
-            self._controllers.append(self._build_controller(spec, environment, cache))
-        self._cache = cache
-        self.metrics.informer_statistics = cache.statistics
-        report = WaitingReport(lambda: cache.informers, self._waiters, clock=self._clock)
-        return {
-            "the event loop's watch": self._stall.run,
-            "the cache": cache.run,
-            "the waiting report": report.run,
-            "the event recorder": recorder.run,
-        }
-
-    def _build_controller(self, spec: ControllerSpec, environment: Environment, cache: SharedCache) -> Controller:
-        metrics = self.metrics.controller(spec.name, spec.workers or self.options.workers)
-        controller = Controller(
-            spec,
-            environment,
-            sources=sources_of(spec, environment, cache, self.options.namespaces),
-            workers=self.options.workers,
-            observer=metrics.reconcile,
-            queue_observer=metrics.queue,
-        )
-        metrics.statistics = lambda: controller.statistics().queue
-        return controller
 
     async def _endless(self, name: str, serve: Callable[[], Awaitable[None]]) -> None:
         """Run something that may only end when it is cancelled, or after a stop."""
@@ -206,37 +157,28 @@ class Manager:
 
     async def _note_synced(self) -> None:
         began = self._clock.monotonic()
-        for controller in self._controllers:
+        for controller in self.controllers:
             for source in controller.sources:
                 await source.wait_synced()
-        seconds, objects = (
-            self._clock.monotonic() - began,
-            sum(now.objects for now in self.metrics.informer_statistics()),
-        )
-        logger.info("all caches are in sync: %d objects after %.1f s", objects, seconds)
+        objects = sum(now.objects for now in self.metrics.informer_statistics())
+        logger.info("all caches are in sync: %d objects after %.1f s", objects, self._clock.monotonic() - began)
         if self.options.freeze_garbage:
             gc.freeze()
         self._synced.set()
 
-    async def _drain(self) -> bool:
+    async def _drain(self, controllers: Sequence[Controller]) -> bool:
         """Let the running reconciles end, all controllers at the same time."""
-        runs, grace, ended = sum(len(c.active_runs()) for c in self._controllers), self.options.grace_period, []
+        runs, grace = sum(len(controller.active_runs()) for controller in controllers), self.options.grace_period
         logger.info("stopping: %d reconciles run, and have up to %.0f s to end", runs, grace)
+        ended: list[bool] = []
 
         async def drain(controller: Controller) -> None:
             ended.append(await controller.drain(grace))
 
         async with anyio.create_task_group() as tasks:
-            for controller in self._controllers:
+            for controller in controllers:
                 tasks.start_soon(drain, controller)
         return all(ended)
-
-    def _waiters(self, scope: Scope) -> list[str]:
-        return [
-            controller.name
-            for controller in self._controllers
-            if any(source.name == str(scope) and not source.synced for source in controller.sources)
-        ]
 
     def _plan_servers(self) -> list[HttpServer]:
         """One server for each address; an address that serves both has both's paths."""
@@ -254,17 +196,17 @@ class Manager:
         return Answer(200, body, content_type)
 
     def _healthz(self, query: Query) -> Answer:
-        return probe("healthz", liveness(self._stall.check, self._informers(), self._controllers), query)
+        return probe("healthz", liveness(self._stall.check, self._informers(), self.controllers), query)
 
     def _readyz(self, query: Query) -> Answer:
-        ready = readiness(self._state, self._informers(), self._controllers)
+        ready = readiness(self._state, self._informers(), self.controllers)
         return probe("readyz", ready, query)
 
     def _state(self) -> str | None:
         """Why it is not ready though every part may be; None: it is."""
         if self._stop.is_set():
             return "stopping"
-        return None if self._cache else "the API server was not reached yet"
+        return None if self._parts else "the API server was not reached yet"
 
     def _informers(self) -> list[Informer]:
-        return self._cache.informers if self._cache else []
+        return self._parts.cache.informers if self._parts else []

@@ -5,13 +5,27 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from kopylite.cache import Record, SharedCache
+import anyio
+
+from kopylite.cache import Informer, Record, SharedCache
+from kopylite.clock import Clock
 from kopylite.controller import ControllerSpec, MapFunction, Watch
 from kopylite.objects import Kind, adapter_of, kind_of
 from kopylite.reconcile import Context, Environment, Request
-from kopylite.triggers import BackgroundHandler, EnqueueMapped, EnqueueObject, EnqueueOwner, Handler, KindSource
+from kopylite.triggers import (
+    BackgroundHandler,
+    Enqueue,
+    EnqueueMapped,
+    EnqueueObject,
+    EnqueueOwner,
+    Handler,
+    KindSource,
+)
 
 ALL_NAMESPACES = ("",)
+
+# A kind that is only read holds a controller up for so long at most: it may be one that the cluster does not have.
+GATE_SECONDS = 10.0
 
 MakeHandler = Callable[[], Handler | BackgroundHandler]
 
@@ -26,11 +40,22 @@ def sources_of(
     """
     own = Watch(spec.kind, predicates=spec.predicates, labels=spec.labels)
     owner = kind_of(spec.kind)
-    return [
-        *_sources(own, EnqueueObject, cache, namespaces),
-        *(s for w in spec.owns for s in _sources(w, _handler(w, environment, owner), cache, namespaces)),
-        *(s for w in spec.watches for s in _sources(w, _handler(w, environment, None), cache, namespaces)),
-    ]
+    sources: list[KindSource] = []
+
+    async def caches_complete() -> None:
+        for source in sources:
+            await source.informer.wait_synced()
+
+    def add(watch: Watch, default: MakeHandler) -> None:
+        make = default if watch.map is None else _mapping(watch.map, watch, environment, caches_complete)
+        sources.extend(_sources(watch, make, cache, namespaces))
+
+    add(own, EnqueueObject)
+    for watch in spec.owns:
+        add(watch, lambda: EnqueueOwner(owner))
+    for watch in spec.watches:
+        add(watch, EnqueueObject)
+    return sources
 
 
 def scopes_of(kind: Kind, namespace: str | None, namespaces: Sequence[str]) -> Sequence[str]:
@@ -38,6 +63,35 @@ def scopes_of(kind: Kind, namespace: str | None, namespaces: Sequence[str]) -> S
     if kind.namespaced is False:
         return ALL_NAMESPACES
     return [namespace] if namespace is not None else namespaces or ALL_NAMESPACES
+
+
+class CacheGate:
+    """A source without events, for a kind that is only read: a controller begins when it is in the cache.
+
+    But it waits 10 s at most. After that, reads go to the server, and say themselves what is wrong.
+    """
+
+    def __init__(self, informer: Informer, clock: Clock) -> None:
+        self.informer = informer
+        self._clock = clock
+        self._opens: float | None = None
+
+    @property
+    def name(self) -> str:
+        return str(self.informer.scope)
+
+    @property
+    def synced(self) -> bool:
+        return self.informer.has_state or (self._opens is not None and self._clock.monotonic() >= self._opens)
+
+    async def wait_synced(self) -> None:
+        if self._opens is None:
+            self._opens = self._clock.monotonic() + GATE_SECONDS
+        with anyio.move_on_after(self._opens - self._clock.monotonic()):
+            await self.informer.wait_synced()
+
+    async def run(self, enqueue: Enqueue) -> None:
+        await anyio.sleep_forever()
 
 
 def _sources(watch: Watch, make: MakeHandler, cache: SharedCache, namespaces: Sequence[str]) -> Iterator[KindSource]:
@@ -54,22 +108,21 @@ def _sources(watch: Watch, make: MakeHandler, cache: SharedCache, namespaces: Se
         )
 
 
-def _handler(watch: Watch, environment: Environment, owner: Kind | None) -> MakeHandler:
-    if watch.map is not None:
-        function = _on_records(watch.map, watch, environment)
-        name = getattr(watch.map, "__name__", type(watch.map).__name__)
-        return lambda: EnqueueMapped(function, name=name, clock=environment.clock)
-    return EnqueueObject if owner is None else lambda: EnqueueOwner(owner)
+def _mapping(
+    function: MapFunction, watch: Watch, environment: Environment, caches_complete: Callable[[], Awaitable[None]]
+) -> MakeHandler:
+    """A handler for a user's map function.
 
-
-def _on_records(
-    function: MapFunction, watch: Watch, environment: Environment
-) -> Callable[[Record], Awaitable[Iterable[Request]]]:
-    """A user's map function, fed with objects of the class it asked for. Metadata alone fits no class but a dict."""
+    It is fed with objects of the class that it asked for (metadata alone fits no class but a dict), and not before
+    all caches of its controller are complete, since it will read them.
+    """
     adapter: Any = adapter_of(kind_of(watch.kind) if watch.metadata_only else watch.kind)
+    reasons = (f"{kind_of(watch.kind).kind} changed",)
+    name = getattr(function, "__name__", type(function).__name__)
 
     async def on_record(record: Record) -> Iterable[Request]:
-        context = Context(environment, Request(record.namespace, record.name), (f"map {watch.kind}",))
+        await caches_complete()
+        context = Context(environment, Request(record.namespace, record.name), reasons)
         return await function(adapter.decode(record.body), context)
 
-    return on_record
+    return lambda: EnqueueMapped(on_record, name=name, clock=environment.clock)

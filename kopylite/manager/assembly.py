@@ -1,0 +1,91 @@
+"""Assembly: the living parts of one run, made from an App and put together."""
+
+from __future__ import annotations
+
+import logging
+import platform
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from kopylite.cache import Scope, SharedCache
+from kopylite.client.cached import Client
+from kopylite.client.resources import Resources
+from kopylite.client.transport import Transport
+from kopylite.clock import Clock
+from kopylite.controller import Controller, ControllerSpec, Source, Watch
+from kopylite.manager.options import Options
+from kopylite.manager.wiring import CacheGate, scopes_of, sources_of
+from kopylite.metrics import Metrics
+from kopylite.objects import kind_of
+from kopylite.reconcile import Environment
+from kopylite.reconcile.recorder import EventRecorder
+
+
+class Operator(Protocol):
+    """What a Manager runs: an App, or whatever else has an App's declarations."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def controllers(self) -> Sequence[ControllerSpec]: ...
+    @property
+    def cached(self) -> Sequence[Watch]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """The parts of one run. Nothing of it runs by itself."""
+
+    cache: SharedCache
+    recorder: EventRecorder
+    controllers: tuple[Controller, ...]
+
+    def waiting_for(self, scope: Scope) -> list[str]:
+        """The names of the controllers that wait for a cache."""
+        return [
+            controller.name
+            for controller in self.controllers
+            if any(source.name == str(scope) and not source.synced for source in controller.sources)
+        ]
+
+
+def assemble(app: Operator, options: Options, transport: Transport, metrics: Metrics, clock: Clock) -> Assembly:
+    """Make caches, client and controllers. The metrics see all of them from here on."""
+    resources = Resources(transport, clock)
+    cache = SharedCache(transport, resources, clock=clock, observe=metrics.informer)
+    metrics.informer_statistics = cache.statistics
+    client = Client(transport, resources=resources, cache=cache, field_manager=app.name, clock=clock)
+    instance = platform.node() or app.name
+    recorder = EventRecorder(client.live, controller=app.name, instance=instance, clock=clock)
+    gates = tuple(_gates(app.cached, cache, options.namespaces, clock))
+    controllers = []
+    for spec in app.controllers:
+        environment = Environment(spec.name, client, recorder, logging.getLogger(app.name), clock)
+        sources: list[Source] = [*gates, *sources_of(spec, environment, cache, options.namespaces)]
+        controllers.append(_controller(spec, environment, sources, options, metrics))
+    return Assembly(cache, recorder, tuple(controllers))
+
+
+def _gates(cached: Sequence[Watch], cache: SharedCache, namespaces: Sequence[str], clock: Clock) -> Iterator[CacheGate]:
+    for watch in cached:
+        kind = kind_of(watch.kind)
+        for namespace in scopes_of(kind, watch.namespace, namespaces):
+            informer = cache.acquire(kind, namespace=namespace, labels=watch.labels, metadata_only=watch.metadata_only)
+            yield CacheGate(informer, clock)
+
+
+def _controller(
+    spec: ControllerSpec, environment: Environment, sources: Sequence[Source], options: Options, metrics: Metrics
+) -> Controller:
+    numbers = metrics.controller(spec.name, spec.workers or options.workers)
+    controller = Controller(
+        spec,
+        environment,
+        sources=sources,
+        workers=options.workers,
+        observer=numbers.reconcile,
+        queue_observer=numbers.queue,
+    )
+    numbers.statistics = lambda: controller.statistics().queue
+    return controller
