@@ -185,7 +185,7 @@ class EventRecorder:
         """The object's name first, so that Events sort by it; where that fits no Event, just something unique."""
         unique = self._clock.uuid()
         fits = len(about) <= 200 and all("a" <= c <= "z" or "0" <= c <= "9" or c in "-." for c in about)
-        return f"{about}.{unique.replace('-', '')[:16]}" if fits else unique
+        return f"{about}.{unique.replace('-', '')[-16:]}" if fits else unique
 
     async def _publish(self, key: _Key, series: _Series) -> None:
         count = series.count

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from kopylite.objects import Unstructured
+from kopylite.reconcile import Context, Environment, Request, finalize
+
+NAME = "example.com/bucket"
+
+
+class FakeClient:
+    """Notes what would be written."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+
+    async def add_finalizer(self, obj: Any, name: str) -> Any:
+        self.calls.append(f"add {name}")
+        return obj
+
+    async def remove_finalizer(self, obj: Any, name: str) -> Any:
+        self.calls.append(f"remove {name}")
+        return obj
+
+
+class Story:
+    """One reconcile of an object with a finalizer."""
+
+    def __init__(self, *finalizers: str, deleted: bool = False, fails: bool = False) -> None:
+        self.client = FakeClient()
+        self.fails = fails
+        metadata: dict[str, Any] = {"name": "a", "namespace": "default", "finalizers": list(finalizers)}
+        if deleted:
+            metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        self.obj = Unstructured(apiVersion="example.com/v1", kind="Widget", metadata=metadata)
+
+    async def cleanup(self, ctx: Context, obj: Unstructured) -> None:
+        assert obj is self.obj
+        self.client.calls.append("cleanup")
+        if self.fails:
+            raise RuntimeError("bucket not empty")
+
+    async def play(self) -> bool:
+        ctx = Context(Environment("widget", cast("Any", self.client)), Request.of(self.obj))
+        return await finalize(ctx, self.obj, NAME, self.cleanup)
+
+
+@pytest.mark.parametrize(
+    ("story", "gone", "calls"),
+    [
+        (Story(), False, [f"add {NAME}"]),
+        (Story(NAME), False, []),
+        (Story("other"), False, [f"add {NAME}"]),
+        (Story(NAME, "other", deleted=True), True, ["cleanup", f"remove {NAME}"]),
+        (Story("other", deleted=True), True, []),
+        (Story(deleted=True), True, []),
+    ],
+    ids=["lives without", "lives with", "lives with another", "deleted with", "deleted with another", "deleted"],
+)
+async def test_the_flow(story: Story, gone: bool, calls: list[str]) -> None:
+    assert await story.play() is gone
+    assert story.client.calls == calls
+
+
+async def test_a_cleanup_that_fails_keeps_the_finalizer_and_fails_the_reconcile() -> None:
+    story = Story(NAME, deleted=True, fails=True)
+    with pytest.raises(RuntimeError, match="bucket not empty"):
+        await story.play()
+    assert story.client.calls == ["cleanup"]
