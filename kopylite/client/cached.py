@@ -200,11 +200,7 @@ class Client(LiveClient):
             AlreadyOwned: the object has another controller.
             UsageError: `shape` changed name or namespace, or is async.
         """
-        owner, options = params.get("owner"), self._upsert_options(params)
-        body, outcome = await self._upserts.create_or_update(
-            kind, object_key(key, params.get("namespace", "")), shape, owner, options
-        )
-        return adapter_of(kind).decode(body), outcome
+        return await self._upsert(kind, key, shape, params, by_patch=False)
 
     @overload
     async def create_or_patch(
@@ -221,11 +217,7 @@ class Client(LiveClient):
 
         Lists are replaced whole, as merge patches do.
         """
-        owner, options = params.get("owner"), self._upsert_options(params)
-        body, outcome = await self._upserts.create_or_patch(
-            kind, object_key(key, params.get("namespace", "")), shape, owner, options
-        )
-        return adapter_of(kind).decode(body), outcome
+        return await self._upsert(kind, key, shape, params, by_patch=True)
 
     async def apply(self, obj: T, *, owner: Any = None, force: bool = False, **params: Unpack[WriteParams]) -> T:
         """Server-side apply: the object's fields become this manager's, and those it no longer names are dropped.
@@ -321,8 +313,20 @@ class Client(LiveClient):
         except NotFound:
             return None
 
-    def _upsert_options(self, params: UpsertParams) -> WriteOptions:
-        return WriteOptions(params.get("field_manager", self.field_manager), params.get("dry_run", False))
+    async def _upsert(
+        self,
+        kind: Kind | type[Any],
+        key: str | HasKey,
+        shape: Callable[[Any], object],
+        params: UpsertParams,
+        *,
+        by_patch: bool,
+    ) -> tuple[Any, Outcome]:
+        where = object_key(key, params.get("namespace", ""))
+        options = WriteOptions(params.get("field_manager", self.field_manager), params.get("dry_run", False))
+        return await self._upserts.create_or_update(
+            kind, where, shape, owner=params.get("owner"), options=options, by_patch=by_patch
+        )
 
 
 def _status_of(obj: Any) -> Mapping[str, Any]:

@@ -20,27 +20,32 @@ from kopylite.objects import (
 )
 
 # Metadata that the server keeps: a wish cannot change it, and need not repeat it.
-_SERVER_KEPT = (
+_SERVER_KEPT = frozenset({
     "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
     "managedFields", "selfLink",
-)  # fmt: skip
+})  # fmt: skip
 
 
 class Draft:
     """One object between its reading and its writing.
 
     Attributes:
-        before: the stored object in wire form; for a new object just its name.
+        adapter: reads and writes the kind.
+        stored: the stored object, for whoever wants it; None for a new object.
+        before: the same in wire form; for a new object just its name.
         wire: the wish in wire form, complete enough to be sent; before `shape`, the same as `before`.
     """
 
-    __slots__ = ("_adapter", "_key", "_obj", "_own", "before", "wire")
+    __slots__ = ("_key", "_obj", "_own", "adapter", "before", "stored", "wire")
 
-    def __init__(self, adapter: Adapter[Any], key: ObjectKey, obj: Any, before: dict[str, Any]) -> None:
-        self._adapter = adapter
+    def __init__(
+        self, adapter: Adapter[Any], key: ObjectKey, obj: Any, before: dict[str, Any], stored: Any = None
+    ) -> None:
+        self.adapter = adapter
         self._key = key
         self._obj = obj
         self._own: dict[int, Any] = {}
+        self.stored = stored
         self.before = before
         self.wire = before
 
@@ -48,7 +53,8 @@ class Draft:
     def of(cls, kind: Kind | type[Any], key: ObjectKey, body: bytes) -> Self:
         """A draft of a stored object."""
         adapter = adapter_of(kind)
-        return cls(adapter, key, adapter.decode(body), adapter.encode(adapter.decode(body)))
+        stored = adapter.decode(body)
+        return cls(adapter, key, adapter.decode(body), adapter.encode(stored), stored)
 
     @classmethod
     def empty(cls, kind: Kind | type[Any], key: ObjectKey) -> Self:
@@ -63,9 +69,9 @@ class Draft:
         return cls(adapter, key, adapter.decode(encode(wire)), wire)
 
     @property
-    def name(self) -> tuple[str, str, str, str]:
+    def name(self) -> tuple[str, ...]:
         """Which object this is, over all kinds."""
-        return self._adapter.kind.api_version, self._adapter.kind.kind, *self._key
+        return self.adapter.kind.api_version, self.adapter.kind.kind, *self._key
 
     def shape(self, edit: Callable[[Any], object], owner: Any = None) -> None:
         """Let user code edit the object into the wish, and give the wish an owner.
@@ -78,28 +84,28 @@ class Draft:
         """
         obj = self._obj
         parts = {} if isinstance(obj, dict) else {name: getattr(obj, name, None) for name in self.before}
-        own = {id(part): part for part in containers(obj)}
+        own = containers(obj) if isinstance(obj, dict) else {}
         returned = edit(obj)
         if inspect.iscoroutine(returned):
             returned.close()
-            raise UsageError(f"shape of {self._adapter.kind} {self._key} is async: a plain function is needed")
-        wire = self._adapter.encode(obj)
+            raise UsageError(f"shape of {self.adapter.kind} {self._key} is async: a plain function is needed")
+        wire = self.adapter.encode(obj)
         if not isinstance(obj, dict):
             # Fields of a model are known as edited in place or put in whole by the identity of its parts.
             kept = {name: part for name, part in wire.items() if getattr(obj, name, None) is parts.get(name)}
-            own = {id(part): part for part in containers(kept)}
+            own = containers(kept)
         wire["metadata"] = self._metadata(wire.get("metadata") or {}, own)
-        _take(wire, self.before, "status")
+        wire.pop("status", None)
+        if "status" in self.before:
+            wire["status"] = self.before["status"]
         self._own, self.wire = own, wire
         if owner is not None:
             set_controller_reference(owner, wire)
 
-    def compare(self, body: bytes | None = None) -> Comparison:
-        """What differs between the wish and the stored object, or the one in `body` that the server made of it."""
-        stored = self.before if body is None else self._adapter.encode(self._adapter.decode(body))
-        metadata = dict(self.wire["metadata"])
-        for name in _SERVER_KEPT:
-            _take(metadata, stored.get("metadata") or {}, name)
+    def compare(self, answer: Any = None) -> Comparison:
+        """What differs between the wish and the stored object, or the object that the server made of the wish."""
+        stored = self.before if answer is None else self.adapter.encode(answer)
+        metadata = _with_server_kept(self.wire["metadata"], stored.get("metadata") or {})
         wish = {name: part for name, part in self.wire.items() if name != "status"} | {"metadata": metadata}
         stored = {name: part for name, part in stored.items() if name != "status"}
         return compare(wish, stored, self._own | {id(wish): wish, id(metadata): metadata})
@@ -107,20 +113,16 @@ class Draft:
     def _metadata(self, wished: dict[str, Any], own: dict[int, Any]) -> dict[str, Any]:
         """The metadata to send. Put in whole, it names what matters and leaves out the rest."""
         before = self.before["metadata"]
-        metadata = {**wished} if id(wished) in own else {**before, **wished}
-        for name in _SERVER_KEPT:
-            _take(metadata, before, name)
+        metadata = _with_server_kept(wished if id(wished) in own else before | wished, before)
         for name in ("name", "namespace"):
             if metadata.setdefault(name, getattr(self._key, name)) != getattr(self._key, name):
-                raise UsageError(f"shape of {self._adapter.kind} {self._key} changed its {name} to {metadata[name]!r}")
+                raise UsageError(f"shape of {self.adapter.kind} {self._key} changed its {name} to {metadata[name]!r}")
         if not self._key.namespace:
             del metadata["namespace"]
         return metadata
 
 
-def _take(target: dict[str, Any], source: Mapping[str, Any], name: str) -> None:
-    """Make one field the same as in another dict, present or absent."""
-    if name in source:
-        target[name] = source[name]
-    else:
-        target.pop(name, None)
+def _with_server_kept(metadata: Mapping[str, Any], source: Mapping[str, Any]) -> dict[str, Any]:
+    """Metadata with those parts that only the server writes taken from another state of the object."""
+    own = {name: part for name, part in metadata.items() if name not in _SERVER_KEPT}
+    return own | {name: part for name, part in source.items() if name in _SERVER_KEPT}

@@ -6,7 +6,7 @@ Objects are in wire form: dicts, lists, strings, numbers, booleans, None.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final, NamedTuple
 
@@ -93,12 +93,12 @@ def merge_missing(stored: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[s
 
 
 def equal(a: Any, b: Any) -> bool:
-    """Equality of JSON values: 1 and 1.0 are equal, 1 and true are not."""
+    """Equality of JSON values. A null field is an absent one; 1 and 1.0 are equal, 1 and true are not."""
     if isinstance(a, dict):
-        return isinstance(b, dict) and a.keys() == b.keys() and all(equal(a[name], b[name]) for name in a)
+        return isinstance(b, dict) and all(equal(a.get(name), b.get(name)) for name in a.keys() | b.keys())
     if isinstance(a, list):
         return isinstance(b, list) and len(a) == len(b) and all(map(equal, a, b))
-    return bool(a == b) and (a is True or a is False) == (b is True or b is False)
+    return a is b or (bool(a == b) and (a is True or a is False) == (b is True or b is False))
 
 
 def plain(value: Any) -> Any:
@@ -140,18 +140,16 @@ def remove_finalizer(metadata: Mapping[str, Any], name: str) -> list[dict[str, A
     return [{"op": "test", "path": "/metadata/uid", "value": metadata.get("uid")}, *steps] if steps else []
 
 
-def containers(value: Any) -> Iterator[dict[str, Any] | list[Any]]:
-    """All dicts and lists in a value, itself included."""
-    if isinstance(value, dict):
-        yield value
-        for inner in value.values():
-            if isinstance(inner, dict | list):
-                yield from containers(inner)
-    elif isinstance(value, list):
-        yield value
-        for inner in value:
-            if isinstance(inner, dict | list):
-                yield from containers(inner)
+def containers(value: Any) -> dict[int, Any]:
+    """All dicts and lists in a value, itself included, by id: what `compare` takes as `own`."""
+    found: dict[int, Any] = {}
+    waiting = [value]
+    while waiting:
+        part = waiting.pop()
+        inside = part.values() if isinstance(part, dict) else part
+        found[id(part)] = part
+        waiting += [inner for inner in inside if isinstance(inner, dict | list)]
+    return found
 
 
 def compare(wish: Mapping[str, Any], stored: Mapping[str, Any], own: Mapping[int, Any]) -> Comparison:
@@ -200,7 +198,10 @@ class _Walk:
     def visit_dict(self, path: Path, wish: Mapping[str, Any], stored: Mapping[str, Any], *, put_in: bool) -> None:
         put_in = self._note(path, wish, put_in)
         for name, value in wish.items():
-            self.visit((*path, name), value, stored.get(name, ABSENT), put_in=put_in)
+            old = stored.get(name, ABSENT)
+            # Most values are equal strings; `visit` says what else is equal.
+            if type(value) is not str or value != old:
+                self.visit((*path, name), value, old, put_in=put_in)
         if not put_in:
             gone = [name for name in stored if name not in wish]
             self.differences += [Difference((*path, name), ABSENT, stored[name]) for name in gone]

@@ -45,9 +45,7 @@ class _Sent(NamedTuple):
     replaced: Mapping[Path, int]
 
 
-_Name = tuple[str, str, str, str]
-
-Shape = Callable[[Any], None]
+_Name = tuple[str, ...]
 
 
 class Upserts:
@@ -66,99 +64,87 @@ class Upserts:
         self._sent: OrderedDict[_Name, _Sent] = OrderedDict()
 
     async def create_or_update(
-        self, kind: Kind | type[Any], key: ObjectKey, shape: Shape, owner: Any, options: WriteOptions
-    ) -> tuple[bytes, Outcome]:
-        """Make the stored object hold what `shape` wishes, by a PUT with its resourceVersion.
+        self,
+        kind: Kind | type[Any],
+        key: ObjectKey,
+        shape: Callable[[Any], object],
+        *,
+        owner: Any,
+        options: WriteOptions,
+        by_patch: bool,
+    ) -> tuple[Any, Outcome]:
+        """Make the stored object hold what `shape` wishes.
 
-        Raises:
-            Conflict: somebody changed the object since it was read.
+        Args:
+            by_patch: send a merge patch of what differs, instead of a PUT with the resourceVersion that was read.
+
+        Returns:
+            The object as stored, read as `kind`, and what was done.
         """
-        found = await self._find_or_create(kind, key, shape, owner, options)
-        if isinstance(found, bytes):
-            return found, Outcome.CREATED
-        draft, body = found
-        comparison = draft.compare()
-        if self._holds(draft.name, comparison):
-            return body, Outcome.UNCHANGED
-        answer = await self._api.update(kind_of(kind), draft.wire, None, options)
-        return answer, self._settle(draft, body, answer)
-
-    async def create_or_patch(
-        self, kind: Kind | type[Any], key: ObjectKey, shape: Shape, owner: Any, options: WriteOptions
-    ) -> tuple[bytes, Outcome]:
-        """The same by a JSON merge patch of what differs: no Conflict, other fields stay as others set them."""
-        found = await self._find_or_create(kind, key, shape, owner, options)
-        if isinstance(found, bytes):
-            return found, Outcome.CREATED
-        draft, body = found
-        comparison = draft.compare()
-        if self._holds(draft.name, comparison):
-            return body, Outcome.UNCHANGED
-        patch = merge_diff(draft.before, draft.wire)
-        answer = await self._api.patch(kind_of(kind), key, patch, "merge", None, options)
-        return answer, self._settle(draft, body, answer)
+        resource_kind = kind_of(kind)
+        body = await self._read(resource_kind, key)
+        if body is None:
+            draft = Draft.empty(kind, key)
+            draft.shape(shape, owner)
+            try:
+                answer = await self._api.create(resource_kind, key.namespace, draft.wire, options)
+            except AlreadyExists:
+                body = await self._api.get(resource_kind, key)  # the cache has yet to see it
+            else:
+                return self._settle(draft, answer, options), Outcome.CREATED
+        draft = Draft.of(kind, key, body)
+        draft.shape(shape, owner)
+        if self._holds(draft):
+            return draft.stored, Outcome.UNCHANGED
+        if by_patch:
+            patch = merge_diff(draft.before, draft.wire)
+            answer = await self._api.patch(resource_kind, key, patch, "merge", None, options)
+        else:
+            answer = await self._api.update(resource_kind, draft.wire, None, options)
+        before, after = (decode_identity(state)[1].resource_version for state in (body, answer))
+        return self._settle(draft, answer, options), Outcome.UNCHANGED if before == after else Outcome.UPDATED
 
     async def apply(self, kind: Kind, wire: Mapping[str, Any], options: WriteOptions) -> bytes:
         """Server-side apply, unless this very wish was applied before and the stored object still holds it."""
         key = key_of(wire)
-        name = (kind.api_version, kind.kind, *key)
+        # Each manager has wishes of its own.
+        name = (kind.api_version, kind.kind, *key, options.field_manager)
+        wish = hash(encode(wire))
         known = self._sent.get(name)
-        wish_hash = hash(encode(wire))
-        if known is not None and known.replaced.get(()) == wish_hash:
+        if known is not None and known.replaced[()] == wish:
             body = await self._read(kind, key)
             if body is not None and _hash(compare(wire, decode_object(body), {})) == known.refused:
                 self._sent.move_to_end(name)
                 return body
         answer = await self._api.patch(kind, key, wire, "apply", None, options)
         if not options.dry_run:
-            refused = _hash(compare(wire, decode_object(answer), {}))
-            self._remember(name, _Sent(refused, {(): wish_hash}))
+            self._remember(name, _Sent(_hash(compare(wire, decode_object(answer), {})), {(): wish}))
         return answer
 
-    async def _find_or_create(
-        self, kind: Kind | type[Any], key: ObjectKey, shape: Shape, owner: Any, options: WriteOptions
-    ) -> bytes | tuple[Draft, bytes]:
-        """The stored object as a shaped draft, with its bytes; or the bytes of the one that was created."""
-        body = await self._read(kind_of(kind), key)
-        if body is None:
-            draft = Draft.empty(kind, key)
-            draft.shape(shape, owner)
-            try:
-                answer = await self._api.create(kind_of(kind), key.namespace, draft.wire, options)
-            except AlreadyExists:
-                # The cache has yet to see it.
-                body = await self._api.get(kind_of(kind), key)
-            else:
-                if not options.dry_run:
-                    self._settle(draft, b"", answer)
-                return answer
-        draft = Draft.of(kind, key, body)
-        draft.shape(shape, owner)
-        return draft, body
-
-    def _holds(self, name: _Name, comparison: Comparison) -> bool:
+    def _holds(self, draft: Draft) -> bool:
         """Whether the stored object is as good as the server lets it be."""
-        known = self._sent.get(name)
+        comparison = draft.compare()
         replaced = {path: hash(part) for path, part in comparison.replaced.items()}
+        known = self._sent.get(draft.name)
         if known is not None:
-            self._sent.move_to_end(name)
-            # A part that was put in whole and names other fields than last time may have dropped one.
+            self._sent.move_to_end(draft.name)
+            # A part that was put in whole and is not the one of the last time may have dropped a field.
             if any(known.replaced.get(path, part) != part for path, part in replaced.items()):
                 return False
-        if not comparison.differences:
-            if known is None or known.replaced != replaced:
-                self._remember(name, _Sent(0, replaced))
-            return True
-        return known is not None and known.refused == _hash(comparison)
+        if comparison.differences:
+            return known is not None and known.refused == _hash(comparison)
+        if known is None or known.replaced != replaced:
+            self._remember(draft.name, _Sent(0, replaced))
+        return True
 
-    def _settle(self, draft: Draft, before: bytes, answer: bytes) -> Outcome:
-        """Remember what the server made of a wish."""
-        comparison = draft.compare(answer)
-        replaced = {path: hash(part) for path, part in comparison.replaced.items()}
-        self._remember(draft.name, _Sent(_hash(comparison), replaced))
-        if before and decode_identity(before)[1].resource_version == decode_identity(answer)[1].resource_version:
-            return Outcome.UNCHANGED
-        return Outcome.UPDATED
+    def _settle(self, draft: Draft, answer: bytes, options: WriteOptions) -> Any:
+        """The object that the server made of a wish; what it did not take of the wish is remembered."""
+        obj = draft.adapter.decode(answer)
+        if not options.dry_run:
+            comparison = draft.compare(obj)
+            replaced = {path: hash(part) for path, part in comparison.replaced.items()}
+            self._remember(draft.name, _Sent(_hash(comparison), replaced))
+        return obj
 
     def _remember(self, name: _Name, sent: _Sent) -> None:
         self._sent[name] = sent
