@@ -9,6 +9,7 @@ from kopylite.apiserver.authorization import AllowAll, Authorizer
 from kopylite.apiserver.builtin.strategies import builtin_resources
 from kopylite.apiserver.core import Core
 from kopylite.apiserver.pods import PodEndpoints
+from kopylite.apiserver.printers import columns_of
 from kopylite.apiserver.rbac import RbacAuthorizer
 from kopylite.apiserver.requests import User
 from kopylite.apiserver.reviews import Reviews
@@ -35,6 +36,7 @@ class Assembly:
         self.token_review: Callable[[str], User | None] = lambda token: None
         environment = Environment(world.clock, self._objects)
         for resource in builtin_resources(environment):
+            resource.columns = resource.columns or columns_of(resource.storage)
             world.registry.add(resource)
         rbac_authorizer = RbacAuthorizer(world.store)
         authorizer: Authorizer = rbac_authorizer if rbac else AllowAll()

@@ -45,6 +45,8 @@ class TableView:
 
     def __init__(self, resource: Resource, version: str, include_object: str, now: datetime) -> None:
         self._columns = resource.columns or DEFAULT_COLUMNS
+        # Built-ins show the stamp itself in a column of type date, custom resources the time since.
+        self._dates_are_ages = resource.custom
         self._api_version = f"meta.k8s.io/{version}"
         self._include_object = include_object
         self._now = now
@@ -84,7 +86,7 @@ class TableView:
         value = column.cell(obj)
         if isinstance(value, Since):
             return age(value, self._now)
-        if column.type == "date" and column.name != "Created At":
+        if column.type == "date" and self._dates_are_ages:
             return age(value, self._now) if value is not None else None
         return value
 
