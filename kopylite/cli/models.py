@@ -27,9 +27,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "file", metavar="FILE", help="a YAML or JSON file with one CustomResourceDefinition; - is stdin"
-    )
+    parser.add_argument("file", metavar="FILE", help="a YAML or JSON file with a CustomResourceDefinition; - is stdin")
+    parser.add_argument("--kind", metavar="NAME", help="which CRD of the file, by its kind, if there are several")
     parser.add_argument("--version", metavar="NAME", help="of the CRD; default: the version that is stored")
     parser.add_argument(
         "--no-descriptions", dest="descriptions", action="store_false", help="leave docstrings and descriptions out"
@@ -41,14 +40,14 @@ def run(args: argparse.Namespace) -> int:
     from kopylite.objects.modelsource import models_of
 
     try:
-        print(models_of(_read(args.file), args.version, descriptions=args.descriptions), end="")
+        print(models_of(_read(args.file, args.kind), args.version, descriptions=args.descriptions), end="")
     except UsageError as error:
         print(f"kopylite models: {error}", file=sys.stderr)
         return Exit.USAGE
     return Exit.STOPPED
 
 
-def _read(name: str) -> dict[str, Any]:
+def _read(name: str, kind: str | None) -> dict[str, Any]:
     import yaml
 
     try:
@@ -56,7 +55,15 @@ def _read(name: str) -> dict[str, Any]:
         documents = [document for document in yaml.safe_load_all(text) if document]
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise UsageError(f"{name} cannot be read: {error}") from error
-    crds = [found for found in documents if isinstance(found, dict) and found.get("kind") == "CustomResourceDefinition"]
-    if len(crds) != 1:
-        raise UsageError(f"{name} has {len(crds)} CustomResourceDefinitions; give it one at a time")
-    return crds[0]
+    found = {
+        document["spec"]["names"]["kind"]: document
+        for document in documents
+        if isinstance(document, dict) and document.get("kind") == "CustomResourceDefinition"
+    }
+    if not found:
+        raise UsageError(f"{name} has no CustomResourceDefinition")
+    if kind is None and len(found) > 1:
+        raise UsageError(f"{name} has several CustomResourceDefinitions; name one: --kind {' | '.join(found)}")
+    if kind is not None and kind not in found:
+        raise UsageError(f"{name} has no kind {kind}; it has {', '.join(found)}")
+    return found[kind] if kind else next(iter(found.values()))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from kopylite.objects.adapters import Adapter, KindLike, adapter_of, key_of, kind_of, meta_of, wire_of
 from kopylite.objects.apimodel import ApiModel, ObjectMeta, OwnerRef
 from kopylite.objects.builtin_kinds import builtin_kind, builtin_kinds
 from kopylite.objects.condition import Condition
-from kopylite.objects.crd import crd_of, crds_of
 from kopylite.objects.kinds import GroupKind, Kind
 from kopylite.objects.labelselector import LabelSelector, LabelSelectorRequirement
 from kopylite.objects.marks import (
@@ -45,9 +47,12 @@ from kopylite.objects.references import (
     TypedLocalObjectReference,
 )
 from kopylite.objects.resource import CustomResource, Declaration, PrinterColumn, Scale
-from kopylite.objects.schema import SchemaWarning
 from kopylite.objects.times import Duration, MicroTime, Time
 from kopylite.objects.unstructured import Unstructured, read_owner_references
+
+if TYPE_CHECKING:
+    from kopylite.objects.crd import crd_of, crds_of
+    from kopylite.objects.schema import SchemaWarning
 
 __all__ = [
     "Adapter",
@@ -112,3 +117,16 @@ __all__ = [
     "to_wire",
     "wire_of",
 ]
+
+# Only tools need these, and they bring pydantic's JSON Schema generator with them.
+_LAZY = {
+    "SchemaWarning": "kopylite.objects.schema",
+    "crd_of": "kopylite.objects.crd",
+    "crds_of": "kopylite.objects.crd",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name in _LAZY:
+        return getattr(import_module(_LAZY[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

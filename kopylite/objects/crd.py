@@ -110,7 +110,9 @@ def _version(declaration: Declaration, cls: ResourceClass) -> dict[str, Any]:
             version["deprecationWarning"] = declaration.deprecated
     schema = _object_schema(cls, declaration)
     version["schema"] = {"openAPIV3Schema": schema}
-    subresources: dict[str, Any] = {"status": {}} if "status" in schema["properties"] else {}
+    subresources: dict[str, Any] = {}
+    if "status" in schema["properties"] and declaration.status_subresource:
+        subresources["status"] = {}
     if scale := declaration.scale:
         subresources["scale"] = {"specReplicasPath": scale.spec_replicas, "statusReplicasPath": scale.status_replicas}
         if scale.label_selector:

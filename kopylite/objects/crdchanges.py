@@ -74,7 +74,7 @@ def _compare_version(name: str, old: Schema, new: Schema) -> Iterator[Change]:
     yield from _compare_schema(f"{name} ", schemas[0], schemas[1])
 
 
-def _compare_schema(path: str, old: Schema, new: Schema) -> Iterator[Change]:
+def _compare_schema(path: str, old: Schema, new: Schema, *, optional: bool = False) -> Iterator[Change]:
     shown = path if not path.endswith(" ") else f"{path}object"
     if _type(old) != _type(new):
         loosened = _type(new) == "anything" or (_type(old), _type(new)) in (
@@ -84,6 +84,9 @@ def _compare_schema(path: str, old: Schema, new: Schema) -> Iterator[Change]:
         )
         yield Change(shown, f"the type changes from {_type(old)} to {_type(new)}", not loosened)
         return
+    if old.get("nullable") and not new.get("nullable"):
+        # The server drops the nulls of optional fields.
+        yield Change(shown, "null is dropped" if optional else "null is no longer allowed", not optional)
     yield from (Change(shown, text, dangerous) for text, dangerous in _compare_values(old, new))
     yield from _compare_properties(path, old, new)
     for inner, step in (("items", "[]"), ("additionalProperties", "[*]")):
@@ -92,8 +95,6 @@ def _compare_schema(path: str, old: Schema, new: Schema) -> Iterator[Change]:
 
 
 def _compare_values(old: Schema, new: Schema) -> Iterator[tuple[str, bool]]:
-    if old.get("nullable") and not new.get("nullable"):
-        yield "null is no longer allowed", True
     if old.get("enum") != new.get("enum"):
         yield from _compare_enums(old.get("enum"), new.get("enum"))
     for limit, tighter in _LIMITS.items():
@@ -102,7 +103,7 @@ def _compare_values(old: Schema, new: Schema) -> Iterator[tuple[str, bool]]:
             tightened = after is not None and (before is None or tighter * (after - before) > 0)
             yield f"{limit} changes from {_shown(before)} to {_shown(after)}", tightened
     for key in _CONDITIONS:
-        before, after = old.get(key), new.get(key)
+        before, after = _condition(old, key), _condition(new, key)
         if before != after:
             yield f"{key} changes from {_shown(before)} to {_shown(after)}", after is not None
     if old.get(PRESERVE_UNKNOWN) and not new.get(PRESERVE_UNKNOWN):
@@ -122,6 +123,10 @@ _CONDITIONS = (
     "x-kubernetes-list-type", "x-kubernetes-list-map-keys", "x-kubernetes-map-type", "x-kubernetes-embedded-resource",
     "x-kubernetes-validations",
 )  # fmt: skip
+
+
+# How int-or-string is written by tools that put types into anyOf.
+_INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
 
 
 def _compare_enums(old: list[Any] | None, new: list[Any] | None) -> Iterator[tuple[str, bool]]:
@@ -147,7 +152,8 @@ def _compare_properties(path: str, old: Schema, new: Schema) -> Iterator[Change]
         elif name in required_before and name not in required_after:
             yield Change(f"{path}.{name}", "is optional now", False)
         if name in before:
-            yield from _compare_schema(f"{path}.{name}", before[name], after[name])
+            optional = name not in required_after
+            yield from _compare_schema(f"{path}.{name}", before[name], after[name], optional=optional)
         elif name not in required_after:
             yield Change(f"{path}.{name}", "is new", False)
     for name in before:
@@ -156,6 +162,14 @@ def _compare_properties(path: str, old: Schema, new: Schema) -> Iterator[Change]
             yield Change(
                 f"{path}.{name}", "is removed" + ("" if kept else "; the server drops stored values"), not kept
             )
+
+
+def _condition(schema: Schema, key: str) -> Any:
+    """A condition, or None where it says no more than the type."""
+    value = schema.get(key)
+    if key == "format" and (value in ("int64", "double") or schema.get("x-kubernetes-int-or-string")):
+        return None
+    return None if value == _INT_OR_STRING else value
 
 
 def _type(schema: Schema) -> str:

@@ -12,7 +12,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema, to_jsonable_python
 
 from kopylite.errors import RegistrationError
-from kopylite.objects.modelcodec import codec_of
+from kopylite.objects.modelcodec import codec_of, to_wire
 from kopylite.objects.wireformats import write_bytes, write_duration, write_time
 
 PRESERVE_UNKNOWN = "x-kubernetes-preserve-unknown-fields"
@@ -64,9 +64,9 @@ class _Generator(GenerateJsonSchema):
 
 
 def _wire_value(value: Any) -> Any:
-    """A default in wire form, nested models in full."""
+    """A default in wire form."""
     if isinstance(value, BaseModel):
-        return codec_of(type(value)).serializer.to_python(value, mode="json", by_alias=True, exclude_none=True)
+        return to_wire(value)
     if isinstance(value, Mapping):
         return {str(_wire_value(key)): _wire_value(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):

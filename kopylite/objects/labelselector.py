@@ -12,7 +12,7 @@ from kopylite.objects.apimodel import ApiModel
 _ATOMIC = ConfigDict(json_schema_extra={"x-kubernetes-map-type": "atomic"})
 
 
-class LabelSelectorRequirement(ApiModel):
+class LabelSelectorRequirement(ApiModel, defer_build=True):
     """One condition on one label."""
 
     key: str
@@ -35,7 +35,7 @@ class LabelSelectorRequirement(ApiModel):
         return f"{self.key} {self.operator.lower()} ({','.join(self.values)})"
 
 
-class LabelSelector(ApiModel):
+class LabelSelector(ApiModel, defer_build=True):
     """All conditions must hold; an empty selector matches everything (metav1.LabelSelector)."""
 
     model_config = _ATOMIC

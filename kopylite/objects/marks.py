@@ -16,9 +16,12 @@ from pydantic import GetJsonSchemaHandler
 from pydantic_core import CoreSchema
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Mark:
-    """Adds keys to the schema of a field. Validation in Python is not affected."""
+    """Adds keys to the schema of a field. Validation in Python is not affected.
+
+    Compares by identity, since `Annotated[...] | None` wants it hashable.
+    """
 
     keys: Mapping[str, Any]
 

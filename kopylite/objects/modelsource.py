@@ -7,8 +7,10 @@ new CRD has it too.
 
 from __future__ import annotations
 
+import io
 import re
 import textwrap
+import tokenize
 from collections.abc import Mapping
 from pprint import pformat
 from typing import Any
@@ -22,17 +24,17 @@ from kopylite.objects.sourcetypes import field_type, optional
 Schema = Mapping[str, Any]
 
 _WIDTH = 110
-_WORDS = re.compile(r"\w+")
 # Where an imported name may come from, in the order of the imports.
-_IMPORTS = {
-    "datetime": ("date", "datetime"),
-    "typing": ("Annotated", "Any", "Literal"),
-    "pydantic": ("ConfigDict", "Field"),
-    "kopylite.objects": (
-        "ApiModel", "CustomResource", "Int32", "IntOrString", "Mark", "PrinterColumn", "Quantity", "Rule", "Scale",
-        "embedded_resource", "list_atomic", "list_map", "list_set",
-    ),
-}  # fmt: skip
+_IMPORTS: list[dict[str, tuple[str, ...]]] = [
+    {"datetime": ("date", "datetime"), "typing": ("Annotated", "Any", "Literal")},
+    {
+        "pydantic": ("ConfigDict", "Field"),
+        "kopylite.objects": (
+            "ApiModel", "CustomResource", "Int32", "IntOrString", "Mark", "PrinterColumn", "Quantity", "Rule",
+            "Scale", "embedded_resource", "list_atomic", "list_map", "list_set",
+        ),
+    },
+]  # fmt: skip
 # What a schema says of the object as a whole, beside its fields.
 _OBJECT_KEYS = (
     "x-kubernetes-map-type", "x-kubernetes-validations", "x-kubernetes-embedded-resource",
@@ -72,7 +74,9 @@ class _Module:
         self._descriptions = descriptions
         self._classes: list[str] = []
         # Class name → its schema without what belongs to the field. Imported names are taken by nobody's schema.
-        self._taken: dict[str, Schema] = {name: {} for names in _IMPORTS.values() for name in names}
+        self._taken: dict[str, Schema] = {
+            name: {} for modules in _IMPORTS for names in modules.values() for name in names
+        }
 
     def render(self, crd: Schema, version: Schema, schema: Schema) -> str:
         kind = crd["spec"]["names"]["kind"]
@@ -196,6 +200,8 @@ def _keywords(crd: Schema, version: Schema, schema: Schema) -> dict[str, str]:
     }
     if version.get("deprecated"):
         keywords["deprecated"] = version.get("deprecationWarning") or True
+    if "status" in schema.get("properties", {}) and "status" not in version.get("subresources", {}):
+        keywords["status_subresource"] = False
     if version.get("selectableFields"):
         keywords["selectable_fields"] = [entry["jsonPath"] for entry in version["selectableFields"]]
     if approval := crd["metadata"].get("annotations", {}).get(_APPROVAL):
@@ -234,12 +240,15 @@ def _call(name: str, values: Mapping[str, Any], order: tuple[str, ...]) -> str:
 
 
 def _imports(text: str) -> str:
-    words = set(_WORDS.findall(text))
-    lines = []
-    for module, names in _IMPORTS.items():
-        if used := [name for name in names if name in words]:
-            lines.append(f"from {module} import {', '.join(used)}")
-    return "\n".join(lines)
+    """The import block for what the code, not its texts, mentions."""
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    words = {token.string for token in tokens if token.type == tokenize.NAME}
+    blocks = []
+    for modules in _IMPORTS:
+        used = {module: [name for name in names if name in words] for module, names in modules.items()}
+        if lines := [f"from {module} import {', '.join(names)}" for module, names in used.items() if names]:
+            blocks.append("\n".join(lines))
+    return "\n\n".join(blocks)
 
 
 def _docstring(text: str) -> list[str]:

@@ -23,7 +23,7 @@ Conditions = Annotated[list[Condition], list_map("type")]
 """`status.conditions`: one entry a type, merged by type in server-side apply."""
 
 
-class LocalObjectReference(ApiModel):
+class LocalObjectReference(ApiModel, defer_build=True):
     """An object in the same namespace; its kind is fixed by the field."""
 
     model_config = _ATOMIC
@@ -31,7 +31,7 @@ class LocalObjectReference(ApiModel):
     name: str = ""
 
 
-class ObjectReference(ApiModel):
+class ObjectReference(ApiModel, defer_build=True):
     """An object anywhere."""
 
     model_config = _ATOMIC
@@ -45,7 +45,7 @@ class ObjectReference(ApiModel):
     field_path: str = ""
 
 
-class TypedLocalObjectReference(ApiModel):
+class TypedLocalObjectReference(ApiModel, defer_build=True):
     """An object of any kind in the same namespace."""
 
     model_config = _ATOMIC
@@ -55,7 +55,7 @@ class TypedLocalObjectReference(ApiModel):
     name: str
 
 
-class KeySelector(ApiModel):
+class KeySelector(ApiModel, defer_build=True):
     """A key of a Secret or ConfigMap in the same namespace."""
 
     model_config = _ATOMIC
@@ -65,14 +65,14 @@ class KeySelector(ApiModel):
     optional: bool | None = None
 
 
-class ResourceRequirements(ApiModel):
+class ResourceRequirements(ApiModel, defer_build=True):
     """What a container asks for (`requests`) and may use at most (`limits`)."""
 
     limits: dict[str, Quantity] = Field(default_factory=dict)
     requests: dict[str, Quantity] = Field(default_factory=dict)
 
 
-class Toleration(ApiModel):
+class Toleration(ApiModel, defer_build=True):
     """A taint that pods may ignore."""
 
     key: str = ""

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import builtins
 import keyword
 import re
 
-from kopylite.objects.resource import CustomResource
+from kopylite.objects.apimodel import ApiModel
 from kopylite.objects.wireschema import camel
 
 # Words of a name: URLs, an acronym (HTTP of HTTPRoute), a word with its digits (ipv4), digits.
 _WORDS = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+|[0-9]+")
 # What a field must not be called: names that its class has already, and names that the annotations use.
-_TAKEN = frozenset(dir(CustomResource)) | set(dir(builtins)) | {"date", "datetime"}
+_TAKEN = frozenset(dir(ApiModel)) | {"str", "int", "float", "bool", "list", "dict", "date", "datetime"}
 
 
 def python_name(wire_name: str) -> tuple[str, str | None]:
