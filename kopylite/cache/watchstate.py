@@ -104,12 +104,12 @@ class WatchState:
         # Of the list or initial stream in progress
         self._pending: dict[ObjectKey, Record] = {}
         self._continue = ""
+        self._list_version = ""
         self._paged = True
         self._broken_initial = 0
         # Of the stream in progress
         self._opened: float | None = None
         self._collecting = False
-        self._marker_version = ""
         self._progressed = False  # the version has moved forward
         self._strikes = 0  # failures at the same version that only a new list may cure
 
@@ -165,8 +165,11 @@ class WatchState:
         pending = self._pending
         for record in page.records:
             pending[record.key] = record
+        if not self._continue:
+            # Of the first page: should a server's pages show different versions, nothing between them is missed.
+            self._list_version = page.resource_version
         self._continue = page.continue_token
-        return None if page.continue_token else self._complete(page.resource_version)
+        return None if page.continue_token else self._complete(self._list_version)
 
     def probed(self, version: str, now: float) -> None:
         """The server is now at this version."""
@@ -214,7 +217,7 @@ class WatchState:
 
     def snapshot(self) -> Snapshot:
         """The initial state that was streamed; to be called once, after REPLACE."""
-        return self._complete(self._marker_version)
+        return self._complete(self._list_version)
 
     def closed(self, now: float, chance: float) -> ClosedEarly | None:
         """The server ended the stream cleanly; returns what is wrong with that, if anything is.
@@ -306,7 +309,7 @@ class WatchState:
         if isinstance(content, Bookmark):
             if not content.initial_end:
                 return Verdict.COLLECT
-            self._marker_version = content.resource_version
+            self._list_version = content.resource_version
             return Verdict.REPLACE
         if word == "DELETED":
             self._pending.pop(content.key, None)
