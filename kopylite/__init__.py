@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kopylite.app import App
-    from kopylite.client import Client
+    from kopylite.client import Client, Outcome
     from kopylite.controller import Watch, watch
     from kopylite.errors import (
         AlreadyExists,
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         DecodeError,
         Forbidden,
         Invalid,
+        KindNotFound,
         KopyliteError,
         NotFound,
         RegistrationError,
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
         TransportError,
     )
     from kopylite.manager import Manager, Options
-    from kopylite.objects import CustomResource, Kind, ObjectKey, OwnerReference, Unstructured
-    from kopylite.reconcile import Context, Request, Result, run_in_thread
+    from kopylite.objects import Condition, CustomResource, Kind, ObjectKey, OwnerReference, Unstructured
+    from kopylite.reconcile import Context, Request, Result, finalize, run_in_thread, set_condition
     from kopylite.triggers import (
         annotations_changed,
         generation_changed,
@@ -53,8 +54,12 @@ _HOMES = {
     "Request": "kopylite.reconcile",
     "Result": "kopylite.reconcile",
     "Client": "kopylite.client",
+    "Outcome": "kopylite.client",
     "ObjectKey": "kopylite.objects",
     "OwnerReference": "kopylite.objects",
+    "Condition": "kopylite.objects",
+    "set_condition": "kopylite.reconcile",
+    "finalize": "kopylite.reconcile",
     "run_in_thread": "kopylite.reconcile",
     # Choose what runs it, and how often.
     "generation_changed": "kopylite.triggers",
@@ -73,6 +78,7 @@ _HOMES = {
     "Conflict": "kopylite.errors",
     "Invalid": "kopylite.errors",
     "Forbidden": "kopylite.errors",
+    "KindNotFound": "kopylite.errors",
     "TransportError": "kopylite.errors",
     "DecodeError": "kopylite.errors",
     "AlreadyOwned": "kopylite.errors",
@@ -93,8 +99,12 @@ __all__ = [  # noqa: RUF022  (the reader's order, not the alphabet's)
     "Request",
     "Result",
     "Client",
+    "Outcome",
     "ObjectKey",
     "OwnerReference",
+    "Condition",
+    "set_condition",
+    "finalize",
     "run_in_thread",
     "generation_changed",
     "resource_version_changed",
@@ -111,6 +121,7 @@ __all__ = [  # noqa: RUF022  (the reader's order, not the alphabet's)
     "Conflict",
     "Invalid",
     "Forbidden",
+    "KindNotFound",
     "TransportError",
     "DecodeError",
     "AlreadyOwned",

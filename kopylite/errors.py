@@ -135,10 +135,14 @@ class Unauthorized(ApiError):
 
 
 class Forbidden(ApiError):
+    """The user may not do this: RBAC, or an admission plugin, says no."""
+
     default_code, default_reason = 403, "Forbidden"
 
 
 class NotFound(ApiError):
+    """There is no such object. A kind that is not served is a KindNotFound."""
+
     default_code, default_reason = 404, "NotFound"
 
 
@@ -151,6 +155,8 @@ class NotAcceptable(ApiError):
 
 
 class AlreadyExists(ApiError):
+    """There is an object of this name already."""
+
     default_code, default_reason = 409, "AlreadyExists"
 
 

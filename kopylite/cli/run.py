@@ -130,7 +130,7 @@ def run(args: argparse.Namespace) -> int:
 
 async def _operate(app: App, args: argparse.Namespace) -> bool:
     """Whether all running reconciles had finished when it stopped."""
-    from kopylite.client.config import load_config
+    from kopylite.client import load_config
     from kopylite.manager import Manager
 
     manager = Manager(app, load_config(args.kubeconfig, args.context), options_of(args))

@@ -6,6 +6,7 @@ Answers of any status are returned, not raised: `api_error` makes exceptions of 
 from __future__ import annotations
 
 import logging
+import os
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -299,7 +300,9 @@ def failure_of(error: Exception, server: str) -> TransportError:
     if isinstance(error, aiohttp.ClientConnectorCertificateError | ssl.SSLError):
         return ConnectionFailed(f"the certificate of {server} is not trusted: {_text(error)}")
     if isinstance(error, aiohttp.ClientConnectorError):
-        return ConnectionFailed(f"no connection to {server}: {_text(error)}")
+        # aiohttp's own text says the address three times over.
+        reason = os.strerror(error.errno) if (error.errno or 0) > 0 else _text(error.os_error)
+        return ConnectionFailed(f"no connection to {server}: {reason}")
     if isinstance(error, aiohttp.ClientHttpProxyError):
         return ConnectionFailed(f"the proxy in front of {server} refused: HTTP {error.status}")
     if isinstance(error, TimeoutError):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from kopylite.cache import Informer, Scope
-from kopylite.client.permissions import rbac_rule
+from kopylite.client import rbac_rule
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.errors import Forbidden
 

@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from kopylite.cache import Scope, SharedCache
-from kopylite.client.cached import Client
-from kopylite.client.resources import Resources
-from kopylite.client.transport import Transport
+from kopylite.client import Client, Resources, Transport
 from kopylite.clock import Clock
 from kopylite.controller import Controller, ControllerSpec, Source, Watch
 from kopylite.manager.options import Options

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import logging
 
+import anyio
 import msgspec
 
-from kopylite.client.config import ClientConfig
-from kopylite.client.transport import Transport
-from kopylite.client.verbs import ApiRequest
+from kopylite.client import ApiRequest, ClientConfig, Transport
 from kopylite.clock import Clock
 from kopylite.errors import ConnectionFailed, KubeconfigError, TransportError, api_error
 
@@ -22,7 +21,7 @@ LONGEST_PAUSE = 5.0
 
 
 class _Version(msgspec.Struct):
-    git_version: str = msgspec.field(name="gitVersion", default="of an unknown version")
+    git_version: str = msgspec.field(name="gitVersion")
 
 
 async def wait_for_server(transport: Transport, config: ClientConfig, limit: float, clock: Clock) -> None:
@@ -43,20 +42,25 @@ async def wait_for_server(transport: Transport, config: ClientConfig, limit: flo
 
 
 async def _try(transport: Transport, config: ClientConfig) -> ConnectionFailed | KubeconfigError | None:
+    """One request, without the retries that the transport would make on its own and nobody would see."""
     try:
-        response = await transport.request(VERSION, timeout=TRY_SECONDS)
+        with anyio.fail_after(TRY_SECONDS):
+            async with transport.stream(VERSION) as stream:
+                body = await stream.read()
     except TransportError as error:
         return ConnectionFailed(str(error))
-    if response.status == 401:
-        return KubeconfigError(f"{config.server} refuses the credentials: {api_error(401, response.body).message}")
-    if response.status >= 500:
-        return ConnectionFailed(f"{config.server} is not ready: {api_error(response.status, response.body)}")
+    except TimeoutError:
+        return ConnectionFailed(f"no answer from {config.server} within {TRY_SECONDS:.0f} s")
+    if stream.status == 401:
+        return KubeconfigError(f"{config.server} refuses the credentials: {api_error(401, body).message}")
+    if stream.status >= 500:
+        return ConnectionFailed(f"{config.server} is not ready: {api_error(stream.status, body)}")
     # Anything else is an API server; that /version may be forbidden is no matter.
-    version = "of an unknown version"
-    if response.status == 200:
+    version = "of a version that it does not tell"
+    if stream.status == 200:
         try:
-            version = msgspec.json.decode(response.body, type=_Version).git_version
+            version = msgspec.json.decode(body, type=_Version).git_version
         except msgspec.MsgspecError:
-            return ConnectionFailed(f"{config.server} is no Kubernetes API server: /version is no JSON object")
+            return ConnectionFailed(f"{config.server} is no Kubernetes API server: its /version is none")
     logger.info("connected to %s, Kubernetes %s, by %s", config.server, version, config.source)
     return None

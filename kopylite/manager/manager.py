@@ -18,12 +18,12 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from functools import partial
 
 import anyio
 
 from kopylite.cache import Informer
-from kopylite.client.config import ClientConfig
-from kopylite.client.transport import AiohttpTransport, Transport
+from kopylite.client import AiohttpTransport, ClientConfig, Transport
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.controller import Controller
 from kopylite.diagnostics import StallWatch, WaitingReport
@@ -122,7 +122,7 @@ class Manager:
                 await stack.enter_async_context(server)
                 logger.info("listening on http://%s for %s", server.address, " and ".join(server.paths))
             transport = AiohttpTransport(self._config, observer=self.metrics.client, clock=self._clock)
-            await stack.enter_async_context(transport)
+            stack.push_async_exit(partial(_close, transport))
             with self._connecting:
                 await wait_for_server(transport, self._config, self.options.connect_timeout, self._clock)
             finished = self._stop.is_set() or await self._operate(transport)
@@ -210,3 +210,9 @@ class Manager:
 
     def _informers(self) -> list[Informer]:
         return self._parts.cache.informers if self._parts else []
+
+
+async def _close(transport: AiohttpTransport, *exc_info: object) -> None:
+    """Also when the run is cancelled: a connection that is not closed is a warning at the process's end."""
+    with anyio.CancelScope(shield=True):
+        await transport.aclose()

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
 from typing import Self
 
+import anyio
 from aiohttp import web
 
 from kopylite.errors import UsageError
@@ -57,7 +58,8 @@ class HttpServer:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._runner.cleanup()
+        with anyio.CancelScope(shield=True):
+            await self._runner.cleanup()
 
 
 def _responder(handler: Handler) -> Callable[[web.Request], Awaitable[web.Response]]:

@@ -1,0 +1,360 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+
+import aiohttp
+import anyio
+import pytest
+
+from kopylite.app import App
+from kopylite.cache import Phase
+from kopylite.controller import watch
+from kopylite.errors import ConnectionFailed, KubeconfigError, RegistrationError, UsageError
+from kopylite.manager import Manager, Options
+from kopylite.manager import wiring as wiring_module
+from kopylite.objects import Kind, Unstructured
+from kopylite.reconcile import Context, Request
+from tests.operators import eventually
+from tests.tinyserver import TinyServer, tiny_server
+
+Thing = Kind("example.com/v1", "Thing", plural="things", namespaced=True)
+Part = Kind("example.com/v1", "Part", plural="parts", namespaced=True)
+
+QUIET = Options(metrics_address="off", health_address="off", grace_period=5.0, connect_timeout=5.0)
+SERVED = Options(metrics_address=":0", health_address=":0", grace_period=5.0)
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[TinyServer]:
+    async with tiny_server() as server:
+        yield server
+
+
+@pytest.fixture(autouse=True)
+def log(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    with caplog.at_level(logging.INFO):
+        yield
+
+
+class Recorded:
+    """An App with one controller of Things that notes its requests."""
+
+    def __init__(self, name: str = "test") -> None:
+        self.app = App(name)
+        self.seen: list[Request] = []
+        self.ran = asyncio.Event()
+        self.app.reconciler(Thing)(self.reconcile)
+
+    async def reconcile(self, ctx: Context, request: Request) -> None:
+        self.seen.append(request)
+        self.ran.set()
+
+    async def until(self, *names: str) -> None:
+        """Wait until Things of these names were reconciled."""
+        with anyio.fail_after(10):
+            while not set(names) <= {request.name for request in self.seen}:
+                self.ran.clear()
+                await self.ran.wait()
+
+
+class Run:
+    """A manager that runs in the background; its result once it ended."""
+
+    def __init__(self, manager: Manager) -> None:
+        self.manager = manager
+        self.finished: bool | None = None
+        self.ended = asyncio.Event()
+
+    async def run(self) -> None:
+        self.finished = await self.manager.run()
+        self.ended.set()
+
+    async def stop(self) -> bool | None:
+        self.manager.stop()
+        with anyio.fail_after(10):
+            await self.ended.wait()
+        return self.finished
+
+
+@asynccontextmanager
+async def running(app: App, server: TinyServer, options: Options = QUIET) -> AsyncIterator[Run]:
+    run = Run(Manager(app, server.config, options))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run.run)
+        yield run
+        if not run.ended.is_set():
+            await run.stop()
+
+
+async def get(run: Run, path: str) -> tuple[int, str]:
+    address = run.manager.addresses["/" + path.strip("/").split("/")[0].split("?")[0]]
+    async with aiohttp.ClientSession() as session, session.get(f"http://{address}{path}") as response:
+        return response.status, await response.text()
+
+
+async def test_it_reconciles_what_is_there_and_what_comes_and_stops_in_order(server: TinyServer) -> None:
+    server.put("a")
+    recorded = Recorded()
+    async with running(recorded.app, server) as run:
+        await recorded.until("a")
+        server.put("b", namespace="other")
+        await recorded.until("a", "b")
+        assert await run.stop() is True
+    assert set(recorded.seen) == {Request("default", "a"), Request("other", "b")}
+
+
+async def test_it_serves_metrics_and_probes_and_says_where(
+    server: TinyServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.put("a")
+    recorded = Recorded()
+    async with running(recorded.app, server, SERVED) as run:
+        with anyio.fail_after(10):
+            await run.manager.wait_synced()
+        await recorded.until("a")
+        assert run.manager.addresses["/metrics"] == run.manager.addresses["/readyz"]
+        assert (await get(run, "/healthz"))[0] == 200
+        assert "[+]informer-thing.v1.example.com ok" in (await get(run, "/readyz?verbose"))[1]
+        assert 'reconcile_total{controller="thing",result="success"} 1.0' in (await get(run, "/metrics"))[1]
+        assert f"listening on http://{run.manager.addresses['/metrics']}" in caplog.text
+
+
+async def test_metrics_and_probes_may_have_an_address_each(server: TinyServer) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        free = taken.getsockname()[1]
+    options = Options(metrics_address=":0", health_address=f":{free}")
+    async with running(Recorded().app, server, options) as run:
+        with anyio.fail_after(10):
+            await run.manager.wait_synced()
+        assert run.manager.addresses["/healthz"].port == free != run.manager.addresses["/metrics"].port
+
+
+async def test_a_stop_lets_running_reconciles_end_with_a_working_client_and_is_not_ready_meanwhile(
+    server: TinyServer,
+) -> None:
+    server.put("slow")
+    began, go_on, read = asyncio.Event(), asyncio.Event(), list[str]()
+    app = App("test")
+
+    @app.reconciler(Thing)
+    async def reconcile(ctx: Context, request: Request) -> None:
+        began.set()
+        await go_on.wait()
+        read.append((await ctx.client.live.get(Thing, request)).name)
+
+    async with running(app, server, SERVED) as run:
+        with anyio.fail_after(10):
+            await began.wait()
+            run.manager.stop()
+            assert await get(run, "/readyz/running") == (500, "running failed: stopping")
+            assert (await get(run, "/healthz"))[0] == 200
+            go_on.set()
+            await run.ended.wait()
+    assert read == ["slow"]
+    assert run.finished is True
+
+
+async def test_reconciles_that_outlast_the_grace_period_are_cancelled_and_told(
+    server: TinyServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.put("endless")
+    began, cancelled = asyncio.Event(), asyncio.Event()
+    app = App("test")
+
+    @app.reconciler(Thing)
+    async def reconcile(ctx: Context, request: Request) -> None:
+        began.set()
+        try:
+            await anyio.sleep_forever()
+        finally:
+            cancelled.set()
+
+    options = Options(metrics_address="off", health_address="off", grace_period=0.1)
+    async with running(app, server, options) as run:
+        with anyio.fail_after(10):
+            await began.wait()
+        assert await run.stop() is False
+    assert cancelled.is_set()
+    assert "end of the grace period" in caplog.text
+
+
+async def test_a_forbidden_kind_blocks_no_other_controller_and_its_rbac_rule_is_printed(
+    server: TinyServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.forbidden.add("parts")
+    server.put("a")
+    recorded = Recorded()
+    recorded.app.reconciler(Part)(recorded.reconcile)
+    async with running(recorded.app, server, SERVED) as run:
+        await recorded.until("a")
+        status, text = await get(run, "/readyz/informer-part.v1.example.com")
+        assert status == 500
+        assert "Forbidden" in text
+        assert (await get(run, "/readyz/controller-thing"))[0] == 200
+        await eventually(lambda: 'resources: ["parts"]' in caplog.text, "the rule was printed")
+
+
+async def test_a_kind_that_appears_later_attaches_by_itself(server: TinyServer) -> None:
+    server.served.remove("things")
+    server.put("a")
+    recorded = Recorded()
+    async with running(recorded.app, server) as run:
+        await eventually(lambda: any(request.endswith("/things") for request in server.requests), "it was asked for")
+        assert not recorded.seen
+        server.served.add("things")
+        with anyio.fail_after(20):
+            await run.manager.wait_synced()
+        await recorded.until("a")
+
+
+async def test_a_map_function_is_not_called_before_the_caches_of_its_controller_are_complete(
+    server: TinyServer,
+) -> None:
+    server.served.remove("things")
+    server.put("a", part="p")
+    server.put("p", plural="parts")
+    found: list[list[str]] = []
+    app = App("test")
+
+    async def users_of(part: Unstructured, ctx: Context) -> list[Request]:
+        users = await ctx.client.list(Thing, namespace=part.namespace, index={"spec.part": part.name})
+        found.append([user.name for user in users])
+        return [Request.of(user) for user in users]
+
+    @app.reconciler(Thing, watches=[watch(Part, map=users_of)])
+    async def reconcile(ctx: Context, request: Request) -> None:
+        return None
+
+    async with running(app, server) as run:
+        read = run.manager.metrics
+        await eventually(
+            lambda: any(now.phase is Phase.WATCHING for now in read.informer_statistics()), "Parts were watched"
+        )
+        server.served.add("things")
+        await eventually(lambda: found, "the map function was called")
+    assert found == [["a"]]
+
+
+async def test_controllers_wait_for_kinds_that_are_only_read_but_not_for_ever(
+    server: TinyServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wiring_module, "GATE_SECONDS", 0.3)
+    server.served.remove("parts")
+    server.put("a")
+    recorded = Recorded()
+    recorded.app.cache(Part)
+    async with running(recorded.app, server, SERVED) as run:
+        await recorded.until("a")
+        assert (await get(run, "/readyz/informer-part.v1.example.com"))[0] == 500
+
+
+async def test_only_the_asked_for_namespaces_are_watched(server: TinyServer) -> None:
+    server.put("a", namespace="one")
+    server.put("b", namespace="two")
+    server.put("c", namespace="three")
+    recorded = Recorded()
+    options = Options(namespaces=("one", "two"), metrics_address="off", health_address="off")
+    async with running(recorded.app, server, options):
+        await recorded.until("a", "b")
+    assert not any(request == "GET /apis/example.com/v1/things" for request in server.requests)
+    assert {request.name for request in recorded.seen} == {"a", "b"}
+
+
+async def test_an_unreachable_server_is_tried_until_the_limit_and_each_try_is_seen(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with tiny_server() as gone:
+        config = gone.config
+    options = Options(metrics_address="off", health_address="off", connect_timeout=2.0)
+    with pytest.raises(ConnectionFailed, match=r"gave up after \d s.*the test"):
+        await Manager(Recorded().app, config, options).run()
+    assert caplog.text.count("trying again") >= 2
+
+
+async def test_a_server_that_comes_up_late_is_found(server: TinyServer) -> None:
+    server.answer = 503
+    server.put("a")
+    recorded = Recorded()
+    async with running(recorded.app, server):
+        await eventually(lambda: server.requests, "it tried")
+        server.answer = None
+        await recorded.until("a")
+
+
+async def test_refused_credentials_are_a_fault_of_the_kubeconfig(server: TinyServer) -> None:
+    server.answer = 401
+    options = Options(metrics_address="off", health_address="off", connect_timeout=0.1)
+    with pytest.raises(KubeconfigError, match="refuses the credentials"):
+        await Manager(Recorded().app, server.config, options).run()
+
+
+async def test_a_stop_while_the_server_is_not_reached_ends_at_once(server: TinyServer) -> None:
+    server.answer = 503
+    async with running(Recorded().app, server) as run:
+        await eventually(lambda: server.requests, "it tried")
+        assert await run.stop() is True
+
+
+async def test_several_managers_in_one_process_share_nothing(server: TinyServer) -> None:
+    server.put("a")
+    first, second = Recorded("first"), Recorded("second")
+    async with running(first.app, server, SERVED) as one, running(second.app, server, SERVED) as two:
+        await first.until("a")
+        await second.until("a")
+        for run in (one, two):
+            assert 'reconcile_total{controller="thing",result="success"} 1.0' in (await get(run, "/metrics"))[1]
+        assert await one.stop() is True
+        server.put("b")
+        await second.until("a", "b")
+    assert [request.name for request in first.seen] == ["a"]
+
+
+async def test_a_part_that_fails_ends_the_run_with_its_error(
+    server: TinyServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(self: object, now: float) -> None:
+        raise ZeroDivisionError("a defect")
+
+    monkeypatch.setattr("kopylite.diagnostics.WaitingReport.look", broken)
+    with anyio.fail_after(10), pytest.raises(ExceptionGroup) as caught:
+        await Manager(Recorded().app, server.config, QUIET).run()
+    assert caught.group_contains(ZeroDivisionError)
+
+
+async def test_a_part_that_ends_by_itself_ends_the_run(server: TinyServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def ends(self: object) -> None:
+        return None
+
+    monkeypatch.setattr("kopylite.diagnostics.WaitingReport.run", ends)
+    with anyio.fail_after(10), pytest.raises(ExceptionGroup) as caught:
+        await Manager(Recorded().app, server.config, QUIET).run()
+    assert caught.group_contains(RuntimeError, match="the waiting report ended by itself", depth=1)
+
+
+async def test_a_taken_port_fails_before_anything_else(server: TinyServer) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        options = Options(metrics_address=f":{port}", health_address="off")
+        with pytest.raises(UsageError, match=f"cannot listen on 127.0.0.1:{port}"):
+            await Manager(Recorded().app, server.config, options).run()
+    assert server.requests == []
+
+
+def test_an_app_without_controllers_is_refused() -> None:
+    with pytest.raises(RegistrationError, match=r"'empty' has no controllers.*@app\.reconciler"):
+        Manager(App("empty"), TinyServer().config)
+
+
+def test_a_wrong_address_is_refused_before_anything_runs() -> None:
+    with pytest.raises(UsageError, match="8080"):
+        Manager(Recorded().app, TinyServer().config, Options(metrics_address="8080"))
+
+
+@pytest.mark.parametrize("options", [{"workers": 0}, {"namespaces": ("",)}, {"namespaces": "shop"}])
+def test_options_are_checked_when_they_are_made(options: dict[str, object]) -> None:
+    with pytest.raises(UsageError):
+        Options(**options)  # type: ignore[arg-type]
