@@ -8,10 +8,14 @@ from typing import Any
 from kopylite.apiserver.authorization import AllowAll, Authorizer
 from kopylite.apiserver.builtin.strategies import builtin_resources
 from kopylite.apiserver.core import Core
+from kopylite.apiserver.crd_serving import STORAGE as CRD_STORAGE
+from kopylite.apiserver.crd_serving import CrdServing
+from kopylite.apiserver.crds import CrdStrategy
 from kopylite.apiserver.pods import PodEndpoints
 from kopylite.apiserver.printers import columns_of
 from kopylite.apiserver.rbac import RbacAuthorizer
 from kopylite.apiserver.requests import User
+from kopylite.apiserver.resources import Resource
 from kopylite.apiserver.reviews import Reviews
 from kopylite.apiserver.scale import ScaleEndpoint
 from kopylite.apiserver.strategy import Environment
@@ -37,11 +41,14 @@ class Assembly:
         environment = Environment(world.clock, self._objects)
         for resource in builtin_resources(environment):
             resource.columns = resource.columns or columns_of(resource.storage)
+            if resource.storage == CRD_STORAGE:
+                _join_crds(resource)
             world.registry.add(resource)
         rbac_authorizer = RbacAuthorizer(world.store)
         authorizer: Authorizer = rbac_authorizer if rbac else AllowAll()
         self.core = Core(world, authorizer)
         self._tokens = ServiceAccountTokens(world)
+        CrdServing(world, self.core.deleter)
         self._join_special(authorizer, rbac_authorizer)
         for name in ("/healthz", "/livez", "/readyz"):
             self.core.documents[name] = lambda request: respond_health(request, is_ready)
@@ -63,6 +70,12 @@ class Assembly:
 
     def _objects(self, storage: str) -> Iterator[dict[str, Any]]:
         return (record.decode() for record in list(self.world.store.collection(storage).records.values()))
+
+
+def _join_crds(resource: Resource) -> None:
+    """Put the rules of CRDs around those of an ordinary built-in kind."""
+    load = resource.load
+    resource.load = lambda: CrdStrategy(load())
 
 
 def assemble(world: World, *, rbac: bool, is_ready: Callable[[], bool]) -> Assembly:

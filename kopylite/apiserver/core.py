@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from kopylite.apiserver.authorization import Authorizer, forbidden
 from kopylite.apiserver.decoding import decode_object
@@ -16,17 +16,21 @@ from kopylite.apiserver.requests import Request, Response, Target, parse_target
 from kopylite.apiserver.resources import Resource
 from kopylite.apiserver.views import View
 from kopylite.apiserver.watches import Watch
-from kopylite.apiserver.world import Call, World
+from kopylite.apiserver.world import Call, World, qualified_details
 from kopylite.apiserver.writes import UpdatePolicy, Writer, Written, check_name
-from kopylite.errors import ApiError, BadRequest, InternalError, MethodNotAllowed, NotFound
+from kopylite.errors import ApiError, BadRequest, Forbidden, MethodNotAllowed, NotFound, RequestEntityTooLarge
 
 # --max-resource-write-bytes of upstream's handlers.
 MAX_BODY_BYTES = 3 * 1024 * 1024
 # sendInitialEvents is served from this minor on.
 STREAMING_LISTS_MINOR = 34
 
+# Errors about paths and methods carry details with nothing in them.
+_EMPTY_DETAILS = (404, 405)
+
 Handler = Callable[[Call], Awaitable[Response]]
 # Sub-resources whose body is the parent itself: they are updates of a part of it.
+_COLLECTION_VERBS = ("create", "list", "watch", "deletecollection")
 _PARTIAL = frozenset({"status", "finalize", "approval", "ephemeralcontainers", "resize"})
 
 
@@ -101,7 +105,7 @@ class Core:
             raise missing
         own_namespace = resource.storage == "namespaces"
         if resource.namespaced != bool(target.namespace) and not own_namespace:
-            collection = "/".join(request.path.rstrip("/").rsplit("/", 1)[-1:]) == target.resource
+            collection = not _path_name(target)
             if not resource.namespaced or resource.custom or not collection:
                 raise missing
             if target.verb not in ("list", "watch"):
@@ -109,15 +113,17 @@ class Core:
         subresource = resource.subresources.get(target.subresource) if target.subresource else None
         if target.subresource and subresource is None:
             raise missing
-        verbs = subresource.verbs if subresource else resource.verbs
-        named = bool(_path_name(target))
-        if target.verb not in verbs or named == (target.verb in ("create", "list") and not target.subresource):
-            if resource.terminating and target.verb in ("create", "update", "patch"):
-                error = not_allowed()
-                error.message = f"{target.verb} not allowed while custom resource definition is terminating"
-                raise error
-            raise not_allowed()
+        self._check_verb(resource, target, subresource.verbs if subresource else resource.verbs)
         return resource
+
+    def _check_verb(self, resource: Resource, target: Target, verbs: Sequence[str]) -> None:
+        """Raises MethodNotAllowed."""
+        on_collection = target.verb in _COLLECTION_VERBS and not target.subresource
+        if on_collection == bool(_path_name(target)):
+            raise not_allowed()
+        # Discovery no longer offers writes of a terminating kind; they still work, so that finalizers can go.
+        if target.verb not in verbs and not (resource.terminating and target.verb in ("create", "update", "patch")):
+            raise not_allowed()
 
     async def _serve(self, call: Call) -> Response:
         if len(call.request.body) > MAX_BODY_BYTES:
@@ -167,6 +173,8 @@ class Core:
         obj, duplicates = decode_body(call.request, call.resource.kind, custom=call.resource.custom)
         obj = decode_object(call, obj, duplicates, options.field_validation)
         check_namespace_matches(call, obj["metadata"].get("namespace", ""))
+        if call.resource.terminating:
+            raise _terminating(call.resource, obj["metadata"].get("name", ""))
         return await self.writer.create(call, obj, options)
 
     async def _update(self, call: Call) -> Written:
@@ -190,6 +198,12 @@ def check_namespace_matches(call: Call, namespace: str) -> None:
         raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
 
 
+def _terminating(resource: Resource, name: str) -> Forbidden:
+    text = "create not allowed while custom resource definition is terminating"
+    details = qualified_details(resource, name)
+    return Forbidden(f'{resource.qualified} "{name}" is forbidden: {text}', details=details)
+
+
 def error_response(request: Request, error: ApiError) -> Response:
     """The Status in a form that the client accepts, else JSON."""
     try:
@@ -197,6 +211,8 @@ def error_response(request: Request, error: ApiError) -> Response:
     except ApiError:
         media = Media()
     status = error.to_status()
+    if error.code in _EMPTY_DETAILS:
+        status.setdefault("details", {})
     headers = {"Retry-After": str(int(error.retry_after))} if error.retry_after is not None else {}
     return Response(error.code, media.encode(status), media.type, headers)
 
@@ -206,13 +222,7 @@ def not_allowed() -> MethodNotAllowed:
 
 
 def too_large() -> ApiError:
-    from kopylite.errors import RequestEntityTooLarge
-
     return RequestEntityTooLarge(f"Request entity too large: limit is {MAX_BODY_BYTES}")
-
-
-def internal(error: Exception) -> InternalError:
-    return InternalError(f"Internal error occurred: {error}")
 
 
 def _path_name(target: Target) -> str:

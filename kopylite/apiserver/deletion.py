@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -34,10 +35,15 @@ _RETURN_OBJECT = frozenset(
 
 
 class Deleter:
-    """Deletes objects of any resource."""
+    """Deletes objects of any resource.
+
+    Attributes:
+        marks: how the beginning of a deletion shows in objects of some storages, beyond metadata.
+    """
 
     def __init__(self, world: World) -> None:
         self._world = world
+        self.marks: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {"namespaces": _terminating}
 
     async def delete(self, call: Call, options: DeleteOptions) -> tuple[int, bytes]:
         """Delete or mark the object that the path names.
@@ -66,13 +72,17 @@ class Deleter:
             except Moved:
                 continue  # it was looked at before a plug-in was awaited: look again
 
+    def delete_now(self, call: Call, record: Record, options: DeleteOptions) -> None:
+        """Delete in this turn of the loop, with no hooks and no admission: for the server's own parts."""
+        self._delete(call, record, object_in(call.resource, record), options)
+
     def _delete(self, call: Call, record: Record, live: dict[str, Any], options: DeleteOptions) -> tuple[int, bytes]:
         resource, store = call.resource, self._world.store
         obj = msgspec.json.decode(msgspec.json.encode(live))
         grace = self._grace(resource.strategy.grace, obj, options)
         if resource.storage != "events":
             _set_finalizers(obj["metadata"], options)
-        self._mark(call, obj, grace)
+        obj = self._mark(call, obj, grace)
         if is_finished(obj):
             body = body_in(resource, record)
             if not options.dry_run:
@@ -98,8 +108,11 @@ class Deleter:
         phase = obj.get("status", {}).get("phase")
         return 0 if not spec.get("nodeName") or phase in ("Succeeded", "Failed") else wanted
 
-    def _mark(self, call: Call, obj: dict[str, Any], grace: int) -> None:
+    def _mark(self, call: Call, obj: dict[str, Any], grace: int) -> dict[str, Any]:
         """Set the deletion time; a later deletion may only shorten the grace."""
+        mark = self.marks.get(call.resource.storage)
+        if mark is not None and "deletionTimestamp" not in obj["metadata"]:
+            obj = mark(obj)
         metadata = obj["metadata"]
         now = self._world.clock.now()
         if "deletionTimestamp" not in metadata:
@@ -110,8 +123,7 @@ class Deleter:
         elif grace < metadata.get("deletionGracePeriodSeconds", 0):
             metadata["deletionTimestamp"] = timestamp(now + timedelta(seconds=grace))
             metadata["deletionGracePeriodSeconds"] = grace
-        if call.resource.storage == "namespaces":
-            obj.setdefault("status", {})["phase"] = "Terminating"
+        return obj
 
     async def delete_collection(self, call: Call, records: list[Record], options: DeleteOptions) -> None:
         """Delete these one by one; those that are gone meanwhile are skipped."""
@@ -127,6 +139,10 @@ class Deleter:
         return msgspec.json.encode(
             {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
         )
+
+
+def _terminating(namespace: dict[str, Any]) -> dict[str, Any]:
+    return {**namespace, "status": {**namespace.get("status", {}), "phase": "Terminating"}}
 
 
 def check_preconditions(call: Call, record: Record, options: DeleteOptions) -> None:

@@ -50,7 +50,8 @@ def _quota(limits: bool) -> Any:
 
 
 def _crd_versions(crd: Object) -> str:
-    return ",".join(version.get("name", "") for version in read(crd, "spec.versions", []))
+    versions = read(crd, "spec.versions", [])
+    return ",".join(f"{v.get('name', '')}{'(storage)' if v.get('storage') else ''}" for v in versions)
 
 
 def _crd_established(crd: Object) -> bool:
