@@ -59,13 +59,14 @@ def definition_errors(schema: Schema, path: str, *, status: bool) -> list[FieldE
         status: the status sub-resource is on.
     """
     found = list(_root_errors(schema, path, status))
-    structural = structural_errors(schema, path)
-    if not structural:
+    readable = not any(node.get(key) for node in all_schemas(schema) for key in _UNSUPPORTED)
+    structural = structural_errors(schema, path) if readable else []
+    if readable and not structural:
         structural = list(_default_errors(schema, path, root=True))
     found += structural
     schema_errors: list[FieldError] = []
     cel_errors: list[FieldError] = []
-    _walk(schema, path, _Place(rules=not structural), schema_errors, cel_errors, root=True)
+    _walk(schema, path, _Place(rules=readable and not structural), schema_errors, cel_errors, root=True)
     return found + schema_errors + cel_errors
 
 

@@ -31,7 +31,25 @@ def compile_go(pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(_Translation(pattern).text(), re.ASCII)
     except re.error as error:
-        raise ValueError(f"error parsing regexp: {error}") from error
+        raise ValueError(f"error parsing regexp: {_go_words(error, pattern)}") from error
+
+
+def _go_words(error: re.error, pattern: str) -> str:
+    """Python's complaint in Go's words, with the part of the pattern that Go shows."""
+    at = error.pos or 0
+    if "unterminated subpattern" in error.msg:
+        return f"missing closing ): `{pattern}`"
+    if error.msg == "unbalanced parenthesis":
+        return f"unexpected ): `{pattern}`"
+    if error.msg == "multiple repeat":
+        return f"invalid nested repetition operator: `{pattern[max(at - 1, 0) : at + 1]}`"
+    if error.msg == "nothing to repeat":
+        return f"missing argument to repetition operator: `{pattern[at : at + 1]}`"
+    if error.msg.startswith("min repeat"):
+        return f"invalid repeat count: `{pattern[at - 1 :].partition('}')[0]}}}`"
+    if error.msg.startswith("bad character range"):
+        return f"invalid character class range: `{error.msg.removeprefix('bad character range ')}`"
+    return str(error)
 
 
 class _Translation:

@@ -130,6 +130,9 @@ _TOKENS = re.compile(
     re.VERBOSE | re.ASCII | re.DOTALL,
 )
 _LEVELS = (("||",), ("&&",), ("<", "<=", ">=", ">", "==", "!=", "in"), ("+", "-"), ("*", "/", "%"))
+_EXPRESSION_STARTS = (
+    "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
+)
 _RESERVED_TEXT = (
     "as break const continue else false for function if import in let loop package namespace null return true var "
     "void while"
@@ -277,7 +280,7 @@ class _Parser:
         if token.text == "." and self._now.kind == "name":
             return self._primary()
         self._index -= 1
-        raise self._mismatch("expecting an expression")
+        raise self._mismatch(f"expecting {_EXPRESSION_STARTS}")
 
     def _list(self, at: int) -> Node:
         items: list[Node] = []

@@ -8,11 +8,18 @@ ordinary calls of functions that `functions.LIBRARY` holds, so that the evaluato
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from kopylite.apiserver.schema.cel.functions import LIBRARY, NAMESPACED, NATIVE_GLOBAL, NATIVE_METHODS
-from kopylite.apiserver.schema.cel.shapes import DYN, Shape
+from kopylite.apiserver.schema.cel.overloads import (
+    bool_problem,
+    call_problem,
+    operator_problem,
+    ternary_problem,
+    unary_problem,
+)
+from kopylite.apiserver.schema.cel.shapes import DYN, Shape, parse_duration, parse_time
 from kopylite.apiserver.schema.cel.syntax import (
     Binary,
     Call,
@@ -28,6 +35,7 @@ from kopylite.apiserver.schema.cel.syntax import (
     Unary,
 )
 from kopylite.apiserver.schema.cel.values import FORMAT_NAMES
+from kopylite.apiserver.schema.regex import compile_go
 
 _BOOL, _INT, _STRING, _LIST = Shape("bool"), Shape("int"), Shape("string"), Shape("list", element=DYN)
 _COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!=", "in", "&&", "||"})
@@ -35,6 +43,20 @@ _TYPE_NAMES = frozenset({"int", "uint", "double", "string", "bool", "bytes", "li
 _UNFOLDED = frozenset({"all", "exists", "exists_one", "existsOne", "map", "filter"})
 _PAIRED = frozenset({"all", "exists", "exists_one", "existsOne", "transformList", "transformMap", "transformMapEntry"})
 
+
+def _is_regex(text: str) -> bool:
+    try:
+        compile_go(text)
+    except ValueError:
+        return False
+    return True
+
+
+_LITERAL_CHECKS: dict[str, Callable[[str], bool]] = {
+    "matches": _is_regex,
+    "duration": lambda text: parse_duration(text) is not None,
+    "timestamp": lambda text: parse_time(text) is not None,
+}
 Scope = Mapping[str, Shape]
 
 
@@ -89,9 +111,12 @@ class _Translator:
             return self._binary(node, scope)
         if isinstance(node, Unary):
             text, shape = self.visit(node.operand, scope)
+            self._check(unary_problem(node.operator, shape), node.at)
             return f"{node.operator}({text})", _BOOL if node.operator == "!" else shape
         if isinstance(node, Ternary):
             condition, yes, no = (self.visit(part, scope) for part in (node.condition, node.yes, node.no))
+            self._check(bool_problem(condition[1]), node.condition.at)
+            self._check(ternary_problem(yes[1], no[1]), node.at)
             shape = yes[1] if yes[1].kind == no[1].kind else DYN
             return f"({condition[0]} ? {yes[0]} : {no[0]})", shape
         return self._literal_container(node, scope)
@@ -102,6 +127,10 @@ class _Translator:
     def _function(self, name: str, *args: str) -> str:
         self.result.functions.add(name)
         return f"{name}({', '.join(args)})"
+
+    def _check(self, message: str, at: int) -> None:
+        if message:
+            self.result.problems.append(SyntaxProblem(message, at))
 
     def _problem(self, message: str, at: int) -> tuple[str, Shape]:
         self.result.problems.append(SyntaxProblem(message, at))
@@ -119,8 +148,11 @@ class _Translator:
     def _binary(self, node: Binary, scope: Scope) -> tuple[str, Shape]:
         left, right = self.visit(node.left, scope), self.visit(node.right, scope)
         if node.operator in ("||", "&&"):
+            self._check(bool_problem(left[1]), node.left.at)
+            self._check(bool_problem(right[1]), node.right.at)
             # Of two operands that fail, the evaluator reports the right one, Kubernetes the left one.
             return f"({right[0]} {node.operator} {left[0]})", _BOOL
+        self._check(operator_problem(node.operator, left[1], right[1]), node.at)
         if left[1].list_type != "atomic" and node.operator in ("==", "!=", "+"):
             keys = json.dumps(list(left[1].keys))
             if node.operator == "+":
@@ -182,8 +214,9 @@ class _Translator:
         macro = self._macro(node, scope)
         if macro is not None:
             return macro
-        target = self._text(node.target, scope)
-        args = [self._text(arg, scope) for arg in node.args]
+        operands = [self.visit(part, scope) for part in (node.target, *node.args)]
+        self._check_call(node, [shape for _, shape in operands], method=True)
+        target, *args = [text for text, _ in operands]
         if node.function in NATIVE_METHODS:
             return f"{target}.{node.function}({', '.join(args)})", NATIVE_METHODS[node.function]
         name = f"k_{node.function}"
@@ -194,10 +227,21 @@ class _Translator:
     def _undeclared(self, node: Call, name: str) -> tuple[str, Shape]:
         return self._problem(f"undeclared reference to '{name}' (in container '')", node.at)
 
+    def _check_call(self, node: Call, shapes: list[Shape], *, method: bool) -> None:
+        self._check(call_problem(node.function, shapes, method=method), node.at)
+        literal = node.args[-1] if node.args else None
+        check = _LITERAL_CHECKS.get(node.function)
+        if check is not None and isinstance(literal, Literal) and literal.text[:1] in ("'", '"'):
+            text = literal.text.strip("'\"")
+            if "\\" not in text and not check(text):
+                self._check(f"invalid {node.function} argument", literal.at)
+
     def _global_call(self, node: Call, scope: Scope) -> tuple[str, Shape]:
         if node.function == "has" and len(node.args) == 1:
             return self._has(node, scope)
-        args = [self._text(arg, scope) for arg in node.args]
+        operands = [self.visit(arg, scope) for arg in node.args]
+        self._check_call(node, [shape for _, shape in operands], method=False)
+        args = [text for text, _ in operands]
         if node.function in NATIVE_GLOBAL:
             return f"{node.function}({', '.join(args)})", NATIVE_GLOBAL[node.function]
         name = f"k_{node.function}"
@@ -223,7 +267,11 @@ class _Translator:
         selected = node.args[0]
         if not isinstance(selected, Select):
             return self._problem("invalid argument to has() macro", node.at)
+        before = len(self.result.problems)
         text, name, _ = self._field(selected, scope)
+        self.result.problems[before:] = [
+            SyntaxProblem(p.message, node.at) if p.at == selected.at else p for p in self.result.problems[before:]
+        ]
         quoted = json.dumps(name, ensure_ascii=False)
         if selected.optional or is_optional(selected.operand):
             return self._function("k_optional_get", text, quoted) + ".hasValue()", _BOOL
@@ -296,7 +344,7 @@ def _literal_shape(text: str) -> Shape:
     if text in ("true", "false"):
         return _BOOL
     if text == "null":
-        return DYN
+        return Shape("null")
     prefix = text.lower().lstrip("r")
     if prefix[:1] in ("'", '"'):
         return _STRING
