@@ -1,0 +1,152 @@
+"""Handlers of an Informer. What its stream does is in tests/chaos/test_cache_faults.py."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from kopylite.cache import Delta, Informer, Scope
+from kopylite.cache.informer import BATCH
+from kopylite.cache.steps import Snapshot
+from kopylite.client.listwatch import ListWatch
+from kopylite.clock import SYSTEM_CLOCK
+from kopylite.errors import ConnectionFailed
+from kopylite.objects import Kind
+from kopylite.observers import InformerObserver
+from tests.unit.cache.things import thing
+
+
+async def unreachable(again: bool) -> ListWatch:
+    raise ConnectionFailed("there is no server in this test")
+
+
+def new_informer() -> Informer:
+    scope = Scope(Kind("example.com/v1", "Thing"))
+    return Informer(scope, unreachable, clock=SYSTEM_CLOCK, observer=InformerObserver(), unstreamed=set())
+
+
+@asynccontextmanager
+async def running(informer: Informer) -> AsyncIterator[None]:
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(informer.run)
+        await anyio.lowlevel.checkpoint()
+        yield
+        tasks.cancel_scope.cancel()
+
+
+def names(deltas: list[Delta]) -> list[str]:
+    return [(delta.new or delta.old).name for delta in deltas]  # type: ignore[union-attr]
+
+
+async def first_state(informer: Informer, count: int) -> None:
+    """Give it a state, as its reflector would."""
+    informer._state.has_state = True
+    records = [thing(f"t{number}") for number in range(count)]
+    await informer.replace(Snapshot({record.key: record for record in records}, "1", True))
+
+
+async def test_every_handler_hears_everything_in_order_and_the_store_knows_it_first() -> None:
+    informer = new_informer()
+    first: list[Delta] = []
+    second: list[bool] = []
+    informer.add_handler(first.append)
+    informer.add_handler(
+        lambda delta: second.append(delta.new is None or informer.store.get(delta.new.key) is delta.new)
+    )
+    for word, record in (("ADDED", thing("a", 1)), ("MODIFIED", thing("a", 2)), ("DELETED", thing("a", 3))):
+        informer.changed(word, record)
+    assert [(d.old and d.old.resource_version, d.new and d.new.resource_version) for d in first] == [
+        (None, "1"), ("1", "2"), ("3", None),
+    ]  # fmt: skip
+    assert second == [True, True, True]
+
+
+async def test_a_handler_that_raises_stops_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    informer = new_informer()
+    told: list[Delta] = []
+
+    def broken(delta: Delta) -> None:
+        raise RuntimeError("oops")
+
+    informer.add_handler(broken)
+    informer.add_handler(told.append)
+    with caplog.at_level(logging.ERROR):
+        informer.changed("ADDED", thing("a"))
+    assert names(told) == ["a"]
+    assert "oops" in caplog.text
+
+
+async def test_a_late_handler_is_told_of_what_is_there_as_initial_creates() -> None:
+    informer = new_informer()
+    async with running(informer):
+        await first_state(informer, BATCH * 2 + 1)
+        told: list[Delta] = []
+        handle = informer.add_handler(told.append)
+        assert not handle.synced
+        with anyio.fail_after(5):
+            await handle.wait_synced()
+        assert len(told) == BATCH * 2 + 1
+        assert all(delta.old is None and delta.initial for delta in told)
+
+
+async def test_a_late_handler_hears_of_each_object_in_order_though_changes_come_in_between() -> None:
+    informer = new_informer()
+    async with running(informer):
+        await first_state(informer, 3)
+        told: list[Delta] = []
+        handle = informer.add_handler(told.append)
+        informer.changed("MODIFIED", thing("t0", 5))
+        informer.changed("DELETED", thing("t1", 6))
+        informer.changed("ADDED", thing("new", 7))
+        with anyio.fail_after(5):
+            await handle.wait_synced()
+        assert names(told) == ["t0", "new", "t2"]
+        assert [delta.initial for delta in told] == [True, False, True]
+        assert told[0].old is None
+        assert told[0].new is not None
+        assert told[0].new.resource_version == "5"
+
+
+async def test_a_removed_handler_hears_nothing_more() -> None:
+    informer = new_informer()
+    async with running(informer):
+        await first_state(informer, 3)
+        told: list[Delta] = []
+        handle = informer.add_handler(told.append)
+        informer.remove_handler(handle)
+        informer.remove_handler(handle)
+        informer.changed("ADDED", thing("new", 7))
+        await anyio.sleep(0.01)
+        assert told == []
+
+
+async def test_a_handler_may_remove_itself_without_hiding_an_event_from_others() -> None:
+    informer = new_informer()
+    told: list[Delta] = []
+    once = informer.add_handler(lambda delta: informer.remove_handler(once))
+    informer.add_handler(told.append)
+    informer.changed("ADDED", thing("a"))
+    informer.changed("ADDED", thing("b"))
+    assert names(told) == ["a", "b"]
+
+
+async def test_statistics_say_what_is_there_and_what_is_wrong() -> None:
+    informer = new_informer()
+    async with running(informer):
+        with anyio.fail_after(5):
+            while informer.problem is None:  # noqa: ASYNC110  (it has no event)
+                await anyio.sleep(0.001)
+        statistics = informer.statistics()
+        assert statistics.problem == "ConnectionFailed: there is no server in this test"
+        assert not statistics.synced
+        assert statistics.last_event_age is None
+        await first_state(informer, 4)
+        statistics = informer.statistics()
+        assert (statistics.objects, statistics.handlers, statistics.synced) == (4, 0, True)
+        assert statistics.body_bytes == sum(len(record.body) for record in informer.store.list())
+        assert statistics.last_event_age is not None

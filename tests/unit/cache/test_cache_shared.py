@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import anyio
+
+from kopylite.cache import SharedCache
+from kopylite.client.config import ClientConfig
+from kopylite.client.resources import Resources
+from kopylite.client.transport import AiohttpTransport
+from kopylite.objects import Kind, ObjectKey
+from tests.chaos.faultserver import FaultServer
+
+THING = Kind("example.com/v1", "Thing")
+
+
+async def test_one_informer_for_each_kind_namespace_selector_and_form() -> None:
+    transport = AiohttpTransport(ClientConfig(server="http://127.0.0.1:1"))
+    cache = SharedCache(transport, Resources(transport))
+    informer = cache.acquire(THING)
+    assert cache.acquire(Kind("example.com/v1", "Thing", plural="things", namespaced=True)) is informer
+    others = [
+        cache.acquire(THING, namespace="ns"),
+        cache.acquire(THING, labels="a=b"),
+        cache.acquire(THING, fields="metadata.name=x"),
+        cache.acquire(THING, metadata_only=True),
+        cache.acquire(Kind("example.com/v2", "Thing")),
+    ]
+    assert len({id(one) for one in (informer, *others)}) == 6
+    assert len(cache.informers) == 6
+
+
+async def test_an_informer_lives_until_its_last_user_releases_it() -> None:
+    server = FaultServer()
+    server.put("a")
+    async with server.running(), AiohttpTransport(ClientConfig(server=server.url)) as transport:
+        cache = SharedCache(transport, Resources(transport))
+        first = cache.acquire(THING)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(cache.run)
+            assert cache.acquire(THING) is first
+            assert cache.store_for(THING, "") is None, "not yet complete: reads go to the server"
+            with anyio.fail_after(5):
+                await first.wait_synced()
+            cache.release(first)
+            store = cache.store_for(THING, "")
+            assert store is not None
+            assert store.get(ObjectKey("ns", "a")) is not None
+            cache.release(first)
+            cache.release(first)
+            assert cache.store_for(THING, "") is None
+            assert cache.informers == []
+            second = cache.acquire(THING)
+            assert second is not first
+            with anyio.fail_after(5):
+                await second.wait_synced()
+            assert [one.objects for one in cache.statistics()] == [1]
+            tasks.cancel_scope.cancel()
+
+
+async def test_reads_rely_only_on_informers_that_leave_nothing_out() -> None:
+    server = FaultServer()
+    async with server.running(), AiohttpTransport(ClientConfig(server=server.url)) as transport:
+        cache = SharedCache(transport, Resources(transport))
+        informers = [cache.acquire(THING, labels="a=b"), cache.acquire(THING, metadata_only=True)]
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(cache.run)
+            with anyio.fail_after(5):
+                for informer in informers:
+                    await informer.wait_synced()
+                assert cache.store_for(THING, "") is None
+                narrow = cache.acquire(THING, namespace="ns")
+                await narrow.wait_synced()
+                assert cache.store_for(THING, "ns") is narrow.store
+                assert cache.store_for(THING, "other") is None
+                assert cache.store_for(THING, "") is None
+                wide = cache.acquire(THING)
+                await wide.wait_synced()
+                assert cache.store_for(THING, "other") is wide.store
+            tasks.cancel_scope.cancel()
+
+
+async def test_a_selector_reaches_the_server_as_it_was_written() -> None:
+    server = FaultServer()
+    async with server.running(), AiohttpTransport(ClientConfig(server=server.url)) as transport:
+        cache = SharedCache(transport, Resources(transport))
+        informer = cache.acquire(THING, namespace="ns", labels="a in (x, y)", fields="metadata.name!=z")
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(cache.run)
+            with anyio.fail_after(5):
+                await informer.wait_synced()
+            tasks.cancel_scope.cancel()
+        call = server.calls[-1]
+        assert call.path == "/apis/example.com/v1/namespaces/ns/things"
+        assert call.params["labelSelector"] == "a in (x, y)"
+        assert call.params["fieldSelector"] == "metadata.name!=z"

@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import asyncio
+
+import anyio
+
+from kopylite.cache import Store
+from kopylite.objects import ObjectKey
+from tests.unit.cache.things import thing
+
+KEY = ObjectKey("ns", "a")
+
+
+def test_the_same_state_again_is_no_change() -> None:
+    store = Store()
+    assert len(store.put(thing(version=1))) == 1
+    assert store.put(thing(version=1)) == ()
+
+
+def test_states_without_versions_are_always_changes() -> None:
+    store = Store()
+    store.put(thing(version=""))
+    (delta,) = store.put(thing(version=""))
+    assert delta.old is not None
+
+
+def test_another_uid_is_a_delete_and_a_create() -> None:
+    store = Store()
+    first, second = thing(version=1, uid="u1"), thing(version=2, uid="u2")
+    store.put(first)
+    gone, come = store.put(second)
+    assert (gone.old, gone.new) == (first, None)
+    assert (come.old, come.new) == (None, second)
+
+
+def test_a_delete_carries_the_last_word_of_the_server() -> None:
+    store = Store()
+    store.put(thing(version=1))
+    last = thing(version=2)
+    (delta,) = store.remove(KEY, last)
+    assert delta.old is last
+    assert store.remove(KEY, last) == ()
+
+
+def test_a_delete_of_another_incarnation_carries_the_one_that_was_stored() -> None:
+    store = Store()
+    stored = thing(version=1, uid="u1")
+    store.put(stored)
+    (delta,) = store.remove(KEY, thing(version=2, uid="u2"))
+    assert delta.old is stored
+
+
+def test_a_list_may_be_kept_while_the_store_changes() -> None:
+    store = Store()
+    store.put(thing("a"))
+    held = store.list()
+    store.remove(KEY)
+    assert [record.name for record in held] == ["a"]
+
+
+def test_an_equal_state_is_shared_with_what_is_stored() -> None:
+    store = Store()
+    stored = thing(version=1)
+    store.put(stored)
+    assert store.known(thing(version=1)) is stored
+    newer = thing(version=2)
+    assert store.known(newer) is newer
+
+
+# Reading your own writes
+
+
+async def test_a_write_is_seen_at_once_when_the_store_has_it_or_is_past_it() -> None:
+    store = Store()
+    store.put(thing(version=10))
+    assert await store.wait_newer(KEY, "10", 0.0)
+    store.advance("20")
+    assert await store.wait_newer(ObjectKey("ns", "deleted"), "15", 0.0)
+
+
+async def test_a_write_is_waited_for_until_its_event_or_a_later_bookmark_comes() -> None:
+    store = Store()
+    store.advance("9")
+    seen: list[str] = []
+
+    async def wait(version: str) -> None:
+        assert await store.wait_newer(KEY, version, 5.0)
+        seen.append(version)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(wait, "10")
+        tasks.start_soon(wait, "100")
+        await asyncio.sleep(0)
+        store.advance("10")
+        await asyncio.sleep(0.001)
+        assert seen == ["10"], "10 is less than 100, and more than 9"
+        store.advance("101")
+    assert seen == ["10", "100"]
+
+
+async def test_waiting_ends_with_its_limit() -> None:
+    assert not await Store().wait_newer(KEY, "10", 0.01)

@@ -1,0 +1,193 @@
+from __future__ import annotations
+
+import asyncio
+import itertools
+import random
+from collections.abc import Iterable
+
+import anyio
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kopylite.cache import Delta, Record
+from kopylite.objects import Kind, ObjectKey, OwnerReference
+from kopylite.reconcile import Request
+from kopylite.testing.clock import VirtualClock
+from kopylite.triggers import LOW_PRIORITY, EnqueueMapped, EnqueueObject, EnqueueOwner, event_of
+from tests.unit.cache.things import thing
+
+Asked = list[tuple[Request, str, int]]
+
+OWNER = Kind("example.com/v1", "MyApp")
+
+
+def owner(
+    name: str, api_version: str = "example.com/v1", kind: str = "MyApp", controller: bool = True
+) -> OwnerReference:
+    return OwnerReference(api_version, kind, name, f"uid-{name}", controller)
+
+
+def asked_by(handler: EnqueueObject | EnqueueOwner, delta: Delta) -> Asked:
+    asked: Asked = []
+    handler.handle(event_of(delta), "Thing", lambda *ask: asked.append(ask))
+    return asked
+
+
+def test_an_object_asks_for_itself_and_says_why() -> None:
+    assert asked_by(EnqueueObject(), Delta(None, thing("a"))) == [(Request("ns", "a"), "Thing created", 0)]
+    assert asked_by(EnqueueObject(), Delta(thing("a"), None)) == [(Request("ns", "a"), "Thing deleted", 0)]
+
+
+def test_what_is_no_news_has_low_priority() -> None:
+    assert asked_by(EnqueueObject(), Delta(None, thing(), True))[0][2] == LOW_PRIORITY
+    assert asked_by(EnqueueObject(), Delta(thing(version=1), thing(version=1)))[0][2] == LOW_PRIORITY
+    assert asked_by(EnqueueObject(), Delta(thing(version=1), thing(version=2)))[0][2] == 0
+    assert asked_by(EnqueueOwner(OWNER), Delta(None, thing(owners=(owner("x"),)), True))[0][2] == LOW_PRIORITY
+
+
+def test_owners_match_by_group_and_kind_of_any_version() -> None:
+    references = (
+        owner("right"),
+        owner("newer", "example.com/v2"),
+        owner("elsewhere", "other.com/v1"),
+        owner("core", "v1"),
+        owner("stranger", kind="Other"),
+        owner("broken", "a/b/c"),
+        owner("", "example.com/v1"),
+    )
+    asked = asked_by(EnqueueOwner(OWNER), Delta(None, thing(owners=references)))
+    assert {request.name for request, _, _ in asked} == {"right", "newer"}
+    assert asked[0][1] == "Thing ns/a created"
+
+
+def test_only_controllers_count_unless_every_owner_is_wanted() -> None:
+    delta = Delta(None, thing(owners=(owner("x", controller=False), owner("y"))))
+    assert [request.name for request, _, _ in asked_by(EnqueueOwner(OWNER), delta)] == ["y"]
+    assert {request.name for request, _, _ in asked_by(EnqueueOwner(OWNER, controller_only=False), delta)} == {"x", "y"}
+
+
+def test_an_update_asks_for_the_owners_of_both_states_once_each() -> None:
+    delta = Delta(thing(version=1, owners=(owner("x"), owner("y"))), thing(version=2, owners=(owner("y"), owner("z"))))
+    assert sorted(request.name for request, _, _ in asked_by(EnqueueOwner(OWNER), delta)) == ["x", "y", "z"]
+
+
+def test_a_cluster_scoped_owner_has_no_namespace() -> None:
+    handler = EnqueueOwner(Kind("example.com/v1", "MyApp", namespaced=False))
+    assert asked_by(handler, Delta(None, thing(owners=(owner("x"),))))[0][0] == Request("", "x")
+
+
+# Map functions
+
+
+class Mapping:
+    """Maps a thing to what its labels say; fails as long as it is told to."""
+
+    def __init__(self) -> None:
+        self.failing = 0
+        self.calls: list[tuple[str, str]] = []
+        self.running: set[ObjectKey] = set()
+
+    async def users_of(self, record: Record) -> Iterable[Request]:
+        self.calls.append((record.name, record.resource_version))
+        await asyncio.sleep(0.01)
+        if self.failing > 0:
+            self.failing -= 1
+            raise RuntimeError("the server is away")
+        return [Request("ns", name) for name in (record.labels or {}).values()]
+
+
+def using(name: str, version: int, *users: str) -> Record:
+    return thing(name, version, labels={str(number): user for number, user in enumerate(users)})
+
+
+def run_mapped(deltas: list[Delta], mapping: Mapping) -> Asked:
+    """Hand over all deltas at once and let the function run for an hour."""
+    clock = VirtualClock()
+    asked: Asked = []
+
+    async def main() -> None:
+        handler = EnqueueMapped(mapping.users_of, clock=clock)
+        for delta in deltas:
+            handler.handle(event_of(delta), "ConfigMap", lambda *ask: asked.append(ask))
+        with anyio.move_on_after(3600):
+            await handler.run("ConfigMap", lambda *ask: asked.append(ask))
+        assert len(handler) == 0
+
+    clock.run(main)
+    return asked
+
+
+def test_a_map_function_is_asked_for_the_old_and_the_new_state() -> None:
+    asked = run_mapped([Delta(using("c", 1, "x", "y"), using("c", 2, "y", "z"))], Mapping())
+    assert sorted(request.name for request, _, _ in asked) == ["x", "y", "z"]
+    assert asked[0][1] == "ConfigMap ns/c updated via users_of"
+
+
+def test_a_map_function_that_fails_is_called_again_and_nothing_is_lost(caplog: pytest.LogCaptureFixture) -> None:
+    mapping = Mapping()
+    mapping.failing = 5
+    asked = run_mapped([Delta(using("c", 1, "x"), None)], mapping)
+    assert [request.name for request, _, _ in asked] == ["x"]
+    assert len(mapping.calls) == 6
+    assert "users_of failed on ConfigMap ns/c: RuntimeError('the server is away')" in caplog.text
+
+
+def test_events_that_come_meanwhile_are_merged_to_the_first_old_and_the_newest_state() -> None:
+    states = [using("c", version, f"u{version}") for version in range(1, 101)]
+    mapping = Mapping()
+    asked = run_mapped([Delta(old, new) for old, new in itertools.pairwise(states)], mapping)
+    assert {request.name for request, _, _ in asked} == {"u1", "u100"}
+    assert len(mapping.calls) == 2
+
+
+def test_initial_objects_are_mapped_with_low_priority() -> None:
+    assert run_mapped([Delta(None, using("c", 1, "x"), True)], Mapping())[0][2] == LOW_PRIORITY
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["", "x", "y", "z"]), st.floats(0, 0.3)), max_size=12),
+    st.integers(0, 2**16),
+)
+def test_whatever_fails_the_users_of_the_last_state_and_of_each_state_that_was_mapped_before_run(
+    steps: list[tuple[str, str, float]], seed: int
+) -> None:
+    clock, dice = VirtualClock(), random.Random(seed)
+    told: dict[str, set[str]] = {name: set() for name in "abc"}  # who was asked to run since the object's last change
+    running: set[str] = set()
+
+    async def users_of(record: Record) -> Iterable[Request]:
+        assert record.name not in running, "never twice at once for one object"
+        running.add(record.name)
+        await asyncio.sleep(dice.random() / 10)
+        running.discard(record.name)
+        if dice.random() < 0.5:
+            raise RuntimeError("no")
+        return [Request("ns", f"{record.name}-{user}") for user in (record.labels or {}).values()]
+
+    def enqueue(request: Request, reason: str, priority: int) -> None:
+        told[request.name[0]].add(request.name[2:])
+
+    async def main() -> None:
+        handler = EnqueueMapped(users_of, clock=clock)
+        present: dict[str, Record] = {}
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(handler.run, "Thing", enqueue)
+            expected: dict[str, set[str]] = {name: set() for name in "abc"}
+            for version, (name, user, pause) in enumerate(steps, start=1):
+                old = present.pop(name, None)
+                if user:
+                    present[name] = using(name, version, user)
+                if old is not None or user:
+                    handler.handle(event_of(Delta(old, present.get(name))), "Thing", enqueue)
+                    told[name].clear()
+                    last = present.get(name) or old
+                    expected[name] = set((last.labels or {}).values()) if last else set()
+                await asyncio.sleep(pause)
+            await asyncio.sleep(1000)
+            assert all(expected[name] <= told[name] for name in "abc")
+            assert len(handler) == 0
+            tasks.cancel_scope.cancel()
+
+    clock.run(main)

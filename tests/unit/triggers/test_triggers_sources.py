@@ -1,0 +1,193 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import anyio
+import pytest
+
+from kopylite.cache import SharedCache
+from kopylite.client.config import ClientConfig
+from kopylite.client.resources import Resources
+from kopylite.client.transport import AiohttpTransport
+from kopylite.objects import Kind, ObjectKey
+from kopylite.reconcile import Request
+from kopylite.testing.clock import VirtualClock
+from kopylite.triggers import (
+    LOW_PRIORITY,
+    ChannelSource,
+    EnqueueMapped,
+    EnqueueObject,
+    Event,
+    EventType,
+    KindSource,
+    PeriodicSource,
+    predicate,
+)
+from tests.chaos.faultserver import FaultServer
+
+THING = Kind("example.com/v1", "Thing")
+
+
+class Asked:
+    """Remembers what was asked for, and lets a test wait for it."""
+
+    def __init__(self) -> None:
+        self.asks: list[tuple[Request, str, int]] = []
+        self._more = asyncio.Event()
+
+    def __call__(self, request: Request, reason: str, priority: int) -> None:
+        self.asks.append((request, reason, priority))
+        self._more.set()
+
+    @property
+    def names(self) -> list[str]:
+        return [request.name for request, _, _ in self.asks]
+
+    async def count(self, number: int) -> None:
+        with anyio.fail_after(5):
+            while len(self.asks) < number:
+                await self._more.wait()
+                self._more.clear()
+
+
+async def with_cache(scenario: Callable[[FaultServer, SharedCache, anyio.abc.TaskGroup], Awaitable[None]]) -> None:
+    server = FaultServer()
+    server.put("a", x=1)
+    async with server.running(), AiohttpTransport(ClientConfig(server=server.url)) as transport:
+        cache = SharedCache(transport, Resources(transport))
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(cache.run)
+            await scenario(server, cache, tasks)
+            tasks.cancel_scope.cancel()
+
+
+async def test_a_kind_source_asks_for_what_exists_and_then_for_what_changes() -> None:
+    async def scenario(server: FaultServer, cache: SharedCache, tasks: anyio.abc.TaskGroup) -> None:
+        asked, source = Asked(), KindSource(cache, THING, EnqueueObject())
+        assert source.name == "Thing.example.com/v1"
+        assert not source.synced
+        tasks.start_soon(source.run, asked)
+        with anyio.fail_after(5):
+            await source.wait_synced()
+        assert source.synced
+        assert asked.asks == [(Request("ns", "a"), "Thing created", LOW_PRIORITY)]
+        server.put("b")
+        server.delete("a")
+        await asked.count(3)
+        assert asked.asks[1:] == [(Request("ns", "b"), "Thing created", 0), (Request("ns", "a"), "Thing deleted", 0)]
+
+    await with_cache(scenario)
+
+
+async def test_a_predicate_drops_events_and_one_that_fails_drops_none(caplog: pytest.LogCaptureFixture) -> None:
+    @predicate
+    def not_b(event: Event) -> bool:
+        if event.record.name == "broken":
+            raise RuntimeError("oops")
+        return event.record.name != "b"
+
+    async def scenario(server: FaultServer, cache: SharedCache, tasks: anyio.abc.TaskGroup) -> None:
+        asked = Asked()
+        tasks.start_soon(KindSource(cache, THING, EnqueueObject(), predicate=not_b).run, asked)
+        for name in ("b", "broken", "c"):
+            server.put(name)
+        await asked.count(3)
+        assert asked.names == ["a", "broken", "c"]
+
+    with caplog.at_level(logging.ERROR):
+        await with_cache(scenario)
+    assert "ns/broken" in caplog.text
+
+
+async def test_two_sources_share_an_informer_until_both_are_closed() -> None:
+    async def scenario(server: FaultServer, cache: SharedCache, tasks: anyio.abc.TaskGroup) -> None:
+        one, two = KindSource(cache, THING, EnqueueObject()), KindSource(cache, THING, EnqueueObject())
+        first, second = Asked(), Asked()
+        async with anyio.create_task_group() as running:
+            running.start_soon(one.run, first)
+            await first.count(1)
+            running.start_soon(two.run, second)
+            await second.count(1)
+            running.cancel_scope.cancel()
+        server.put("b")
+        assert one.informer is two.informer
+        one.close()
+        assert cache.store_for(THING, "") is not None, "reads stay cached until the last user is gone"
+        two.close()
+        assert cache.store_for(THING, "") is None
+        assert first.names == ["a"], "a source that was stopped asks for nothing more"
+
+    await with_cache(scenario)
+
+
+async def test_a_kind_source_runs_its_map_function_in_the_background() -> None:
+    async def everybody(record: object) -> list[Request]:
+        return [Request("ns", "x"), Request("ns", "y")]
+
+    async def scenario(server: FaultServer, cache: SharedCache, tasks: anyio.abc.TaskGroup) -> None:
+        asked = Asked()
+        tasks.start_soon(KindSource(cache, THING, EnqueueMapped(everybody)).run, asked)
+        await asked.count(2)
+        assert asked.names == ["x", "y"]
+        assert asked.asks[0][1] == "Thing ns/a created via everybody"
+
+    await with_cache(scenario)
+
+
+def test_a_channel_that_breaks_is_opened_again_and_one_that_ends_ends_the_source(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock, opened = VirtualClock(), 0
+
+    async def channel() -> AsyncIterator[ObjectKey]:
+        nonlocal opened
+        opened += 1
+        yield ObjectKey("ns", f"k{opened}")
+        if opened < 3:
+            raise ConnectionError("gone")
+
+    async def main() -> None:
+        asked, source = Asked(), ChannelSource(channel, name="orders", clock=clock)
+        assert source.synced
+        await source.wait_synced()
+        await source.run(asked)
+        assert asked.names == ["k1", "k2", "k3"]
+        assert asked.asks[0][1] == f"{EventType.GENERIC.value} by orders"
+
+    clock.run(main)
+    assert clock.monotonic() > 1.5, "it waits before it opens the channel again"
+    assert "orders broke" in caplog.text
+
+
+def test_a_timer_asks_again_and_again_and_survives_a_round_without_keys(caplog: pytest.LogCaptureFixture) -> None:
+    clock, rounds = VirtualClock(), 0
+
+    async def keys() -> list[ObjectKey]:
+        nonlocal rounds
+        rounds += 1
+        if rounds == 2:
+            raise ConnectionError("no list today")
+        return [ObjectKey("ns", "a"), ObjectKey("ns", "b")]
+
+    async def main() -> None:
+        asked, source = Asked(), PeriodicSource(60, keys, name="hourly", clock=clock)
+        assert source.synced
+        await source.wait_synced()
+        with anyio.move_on_after(60 * 10):
+            await source.run(asked)
+        assert 9 <= rounds <= 11
+        assert len(asked.asks) == (rounds - 1) * 2
+        assert asked.asks[0] == (Request("ns", "a"), "hourly", LOW_PRIORITY)
+
+    clock.run(main)
+    assert "no list today" in caplog.text
+
+
+def test_a_timer_needs_time() -> None:
+    async def keys() -> list[ObjectKey]:
+        return []
+
+    with pytest.raises(ValueError, match="above 0"):
+        PeriodicSource(0, keys)
