@@ -191,6 +191,8 @@ def main() -> None:
                 if schemas.setdefault(name, known) != known:
                     kinds = schemas[name].setdefault("x-kubernetes-group-version-kind", [])
                     kinds += [k for k in known["x-kubernetes-group-version-kind"] if k not in kinds]
+    # Field management takes a RawExtension for one value, whatever is in it.
+    schemas["io.k8s.apimachinery.pkg.runtime.RawExtension"]["x-kopylite-untyped"] = True
     zeros = Zeros(schemas, GoTypes(arguments.types, arguments.version))
     for name in schemas:
         zeros.annotate(name)

@@ -105,8 +105,7 @@ class TypeCodec:
             if value is not None:
                 value = decoder(value, where, reading)
             if field in always:
-                # Storage does not tell an empty list from none.
-                obj[field] = self._zero_of(field) if value is None or value == [] else value
+                obj[field] = self._zero_of(field) if value is None else value
             elif value is None or (field in omit and value in _EMPTY):
                 del obj[field]
             else:

@@ -1,9 +1,9 @@
 """The structure of the built-in kinds, from the package's data file, each part read at its first use.
 
 The file is made by scripts/extract_builtin.py from a running kube-apiserver. Its schemas are OpenAPI v3 with
-three keys of our own, which say how Go writes a struct: `x-kopylite-always` (fields that are always written,
+four keys of our own. Three say how Go writes a struct: `x-kopylite-always` (fields that are always written,
 with their zero values), `x-kopylite-omit` (fields that are left out at zero) and `x-kopylite-go` (the types as
-decoding errors name them).
+decoding errors name them); `x-kopylite-untyped` marks a value that has one owner as a whole.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import msgspec
 from kopylite.apiserver.schema.node import Definitions
 
 ALWAYS, OMIT, GO_TYPES = "x-kopylite-always", "x-kopylite-omit", "x-kopylite-go"
-OWN_KEYS = frozenset({ALWAYS, OMIT, GO_TYPES})
+OWN_KEYS = frozenset({ALWAYS, OMIT, GO_TYPES, "x-kopylite-untyped"})
 
 
 @cache

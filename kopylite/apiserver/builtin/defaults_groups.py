@@ -99,7 +99,10 @@ def _cron_job(cron_job: Object) -> None:
 
 
 def _autoscaler_v1(autoscaler: Object) -> None:
-    autoscaler["spec"].setdefault("minReplicas", 1)
+    spec = autoscaler["spec"]
+    spec.setdefault("minReplicas", 1)
+    if "autoscaling.alpha.kubernetes.io/metrics" not in (autoscaler["metadata"].get("annotations") or {}):
+        spec.setdefault("targetCPUUtilizationPercentage", 80)
 
 
 _CPU_AT_80_PERCENT = {

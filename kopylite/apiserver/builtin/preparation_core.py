@@ -40,9 +40,7 @@ def create_pod(pod: Object, environment: Environment) -> None:
     tolerations = spec.get("tolerations") or []
     for taint in (_NOT_READY, _UNREACHABLE):
         if not any(_tolerates(t, taint) for t in tolerations):
-            tolerations.append(
-                {"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
-            )
+            tolerations.append({"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300})
     spec["tolerations"] = tolerations
 
 
@@ -75,9 +73,11 @@ def _set_priority(pod: Object, environment: Environment) -> None:
 def qos_class(spec: Object) -> str:
     """Guaranteed, Burstable or BestEffort, by the cpu and memory of all containers (or of the pod as a whole)."""
     whole = spec.get("resources") or {}
-    holders = [whole] if whole.get("requests") or whole.get("limits") else [
-        c.get("resources") or {} for c in [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
-    ]
+    holders = (
+        [whole]
+        if whole.get("requests") or whole.get("limits")
+        else [c.get("resources") or {} for c in [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]]
+    )
     requests: dict[str, Any] = {}
     limits: dict[str, Any] = {}
     guaranteed = True

@@ -8,7 +8,11 @@ from typing import Any
 
 from kopylite.apiserver.builtin import preparation_core as core
 from kopylite.apiserver.builtin import preparation_groups as groups
-from kopylite.apiserver.builtin import services
+from kopylite.apiserver.builtin import services, validation_core, validation_groups, validation_services
+from kopylite.apiserver.builtin import validation_networking as networking
+from kopylite.apiserver.builtin import validation_pods as pods
+from kopylite.apiserver.builtin import validation_volumes as volumes
+from kopylite.apiserver.builtin import validation_workloads as workloads
 from kopylite.apiserver.names import label_errors, path_segment_errors, subdomain_errors
 from kopylite.apiserver.schema.field_errors import FieldError
 from kopylite.apiserver.strategy import Environment
@@ -47,6 +51,7 @@ class Rules:
 
     Attributes:
         decode: runs after each decoding, for what Go's conversion functions do.
+        keeps_status: a creator may set status.
         create: writes what the server sets, after status was reset.
         update: likewise for an update, by sub-resource ("" for the main endpoint).
         status_keeps_metadata: `/status` changes no metadata.
@@ -58,6 +63,7 @@ class Rules:
     create_on_update: bool = False
     grace: bool = False
     status_keeps_metadata: bool = False
+    keeps_status: bool = False
     name_errors: NameErrors = _prefixed(subdomain_errors)
     decode: Decoded | None = None
     create: Create | None = None
@@ -67,6 +73,10 @@ class Rules:
     validate_status: tuple[ValidateUpdate, ...] = ()
     warnings: Warn | None = None
     reset_fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def _pod_template_kind(obj: Object) -> list[FieldError]:
+    return pods.pod_template(obj["template"], "template")
 
 
 _label = _prefixed(label_errors)
@@ -87,56 +97,125 @@ RULES: Mapping[tuple[str, str], Rules] = {
             "ephemeralcontainers": core.update_ephemeral_containers,
         },
         reset_fields={"status": ("spec", "metadata.deletionTimestamp", "metadata.ownerReferences")},
+        validate=(pods.pod,),
+        validate_update=(pods.update_pod,),
     ),
-    ("", "PodTemplate"): Rules(generation=True),
-    ("", "ReplicationController"): Rules(generation=True),
+    ("", "PodTemplate"): Rules(generation=True, validate=(_pod_template_kind,)),
+    ("", "ReplicationController"): Rules(generation=True, validate=(workloads.replication_controller,)),
     ("", "Service"): Rules(
         name_errors=_label,
         create_on_update=True,
         create=services.create_service,
         update={"": services.update_service},
+        validate=(validation_services.service,),
+        validate_update=(validation_services.update_service,),
     ),
-    ("", "Secret"): Rules(decode=core.decode_secret, update={"": core.update_secret}),
+    ("", "Secret"): Rules(
+        decode=core.decode_secret,
+        update={"": core.update_secret},
+        validate=(validation_core.secret,),
+        validate_update=(validation_core.update_secret,),
+    ),
     ("", "Namespace"): Rules(
         name_errors=_label,
         create=core.create_namespace,
         update={"": core.update_namespace, "finalize": core.finalize_namespace},
         reset_fields={"finalize": ("status",)},
+        validate=(validation_core.namespace,),
     ),
     ("", "PersistentVolume"): Rules(
-        create=core.create_persistent_volume, update={"status": core.update_persistent_volume_status}
+        create=core.create_persistent_volume,
+        update={"status": core.update_persistent_volume_status},
+        validate=(volumes.persistent_volume,),
+        validate_update=(volumes.update_persistent_volume,),
     ),
-    ("", "PersistentVolumeClaim"): Rules(create=core.create_persistent_volume_claim),
-    ("", "Node"): Rules(create=core.create_node),
-    ("", "LimitRange"): Rules(create_on_update=True),
-    ("", "Endpoints"): Rules(create_on_update=True),
-    ("", "Event"): Rules(name_errors=_any_segment, create_on_update=True),
-    ("events.k8s.io", "Event"): Rules(name_errors=_any_segment, create_on_update=True),
+    ("", "PersistentVolumeClaim"): Rules(
+        create=core.create_persistent_volume_claim,
+        validate=(volumes.persistent_volume_claim,),
+        validate_update=(volumes.update_claim,),
+    ),
+    ("", "Node"): Rules(
+        keeps_status=True,
+        create=core.create_node,
+        validate=(validation_core.node,),
+        validate_update=(validation_core.update_node,),
+    ),
+    ("", "LimitRange"): Rules(create_on_update=True, validate=(validation_core.limit_range,)),
+    ("", "Endpoints"): Rules(create_on_update=True, validate=(validation_core.endpoints,)),
+    ("", "Event"): Rules(name_errors=_any_segment, create_on_update=True, validate=(validation_core.core_event,)),
+    ("events.k8s.io", "Event"): Rules(
+        name_errors=_any_segment, create_on_update=True, validate=(validation_core.new_event,)
+    ),
     ("apps", "Deployment"): Rules(
         generation=True,
         update={"": groups.update_deployment, "status": groups.update_deployment_status},
         reset_fields={"status": ("spec", "metadata.labels")},
+        validate=(workloads.deployment,),
+        validate_update=(workloads.same_selector,),
     ),
-    ("apps", "ReplicaSet"): Rules(generation=True),
-    ("apps", "StatefulSet"): Rules(generation=True, name_errors=_label, decode=groups.decode_stateful_set),
+    ("apps", "ReplicaSet"): Rules(
+        generation=True, validate=(workloads.replica_set,), validate_update=(workloads.same_selector,)
+    ),
+    ("apps", "StatefulSet"): Rules(
+        generation=True,
+        name_errors=_label,
+        decode=groups.decode_stateful_set,
+        validate=(workloads.stateful_set,),
+        validate_update=(workloads.update_stateful_set,),
+    ),
     ("apps", "DaemonSet"): Rules(
         generation=True,
         decode=groups.decode_daemon_set,
         create=groups.create_daemon_set,
         update={"": groups.update_daemon_set},
+        validate=(workloads.daemon_set,),
+        validate_update=(workloads.same_selector,),
     ),
-    ("batch", "Job"): Rules(generation=True, unconditional_update=False, create=groups.create_job),
-    ("batch", "CronJob"): Rules(generation=True, unconditional_update=False, name_errors=_prefixed(_cron_job_name)),
-    ("autoscaling", "HorizontalPodAutoscaler"): Rules(generation=True),
-    ("networking.k8s.io", "Ingress"): Rules(generation=True, create=core.create_ingress),
-    ("networking.k8s.io", "IngressClass"): Rules(generation=True),
-    ("networking.k8s.io", "NetworkPolicy"): Rules(generation=True),
+    ("batch", "Job"): Rules(
+        generation=True,
+        unconditional_update=False,
+        create=groups.create_job,
+        validate=(workloads.job,),
+        validate_update=(workloads.update_job,),
+    ),
+    ("batch", "CronJob"): Rules(
+        generation=True,
+        unconditional_update=False,
+        name_errors=_prefixed(_cron_job_name),
+        validate=(workloads.cron_job,),
+    ),
+    ("autoscaling", "HorizontalPodAutoscaler"): Rules(generation=True, validate=(validation_groups.autoscaler,)),
+    ("networking.k8s.io", "Ingress"): Rules(
+        generation=True, create=core.create_ingress, validate=(networking.ingress,)
+    ),
+    ("networking.k8s.io", "IngressClass"): Rules(
+        generation=True, validate=(networking.ingress_class,), validate_update=(networking.update_ingress_class,)
+    ),
+    ("networking.k8s.io", "NetworkPolicy"): Rules(generation=True, validate=(networking.network_policy,)),
     ("networking.k8s.io", "ServiceCIDR"): Rules(status_keeps_metadata=True, reset_fields=_METADATA_TOO),
-    ("policy", "PodDisruptionBudget"): Rules(generation=True, unconditional_update=False),
-    ("coordination.k8s.io", "Lease"): Rules(unconditional_update=False, create_on_update=True),
-    ("discovery.k8s.io", "EndpointSlice"): Rules(generation=True, update={"": groups.update_endpoint_slice}),
-    ("scheduling.k8s.io", "PriorityClass"): Rules(create=groups.create_priority_class),
-    ("node.k8s.io", "RuntimeClass"): Rules(unconditional_update=False, create_on_update=True),
+    ("policy", "PodDisruptionBudget"): Rules(
+        generation=True, unconditional_update=False, validate=(validation_groups.pod_disruption_budget,)
+    ),
+    ("coordination.k8s.io", "Lease"): Rules(
+        unconditional_update=False, create_on_update=True, validate=(validation_groups.lease,)
+    ),
+    ("discovery.k8s.io", "EndpointSlice"): Rules(
+        generation=True,
+        update={"": groups.update_endpoint_slice},
+        validate=(networking.endpoint_slice,),
+        validate_update=(networking.update_endpoint_slice,),
+    ),
+    ("scheduling.k8s.io", "PriorityClass"): Rules(
+        create=groups.create_priority_class,
+        validate=(validation_groups.priority_class,),
+        validate_update=(validation_groups.update_priority_class,),
+    ),
+    ("node.k8s.io", "RuntimeClass"): Rules(
+        unconditional_update=False,
+        create_on_update=True,
+        validate=(validation_groups.runtime_class,),
+        validate_update=(validation_groups.update_runtime_class,),
+    ),
     ("storage.k8s.io", "CSIDriver"): Rules(unconditional_update=False),
     ("storage.k8s.io", "CSINode"): Rules(
         unconditional_update=False, status_keeps_metadata=True, reset_fields=_METADATA_TOO
@@ -148,12 +227,38 @@ RULES: Mapping[tuple[str, str], Rules] = {
     ("storagemigration.k8s.io", "StorageVersionMigration"): Rules(
         unconditional_update=False, status_keeps_metadata=True, reset_fields=_METADATA_TOO
     ),
-    (_RBAC, "Role"): Rules(name_errors=_any_segment, create_on_update=True),
-    (_RBAC, "ClusterRole"): Rules(name_errors=_any_segment, create_on_update=True),
-    (_RBAC, "RoleBinding"): Rules(name_errors=_any_segment, create_on_update=True),
-    (_RBAC, "ClusterRoleBinding"): Rules(name_errors=_any_segment, create_on_update=True),
-    (_HOOKS, "ValidatingWebhookConfiguration"): Rules(generation=True, unconditional_update=False),
-    (_HOOKS, "MutatingWebhookConfiguration"): Rules(generation=True, unconditional_update=False),
+    (_RBAC, "Role"): Rules(
+        name_errors=_any_segment,
+        create_on_update=True,
+        create=groups.create_rules,
+        update={"": groups.update_rules},
+        validate=(validation_groups.role,),
+    ),
+    (_RBAC, "ClusterRole"): Rules(
+        name_errors=_any_segment,
+        create_on_update=True,
+        create=groups.create_rules,
+        update={"": groups.update_rules},
+        validate=(validation_groups.cluster_role,),
+    ),
+    (_RBAC, "RoleBinding"): Rules(
+        name_errors=_any_segment,
+        create_on_update=True,
+        validate=(validation_groups.role_binding,),
+        validate_update=(validation_groups.update_binding,),
+    ),
+    (_RBAC, "ClusterRoleBinding"): Rules(
+        name_errors=_any_segment,
+        create_on_update=True,
+        validate=(validation_groups.cluster_role_binding,),
+        validate_update=(validation_groups.update_binding,),
+    ),
+    (_HOOKS, "ValidatingWebhookConfiguration"): Rules(
+        generation=True, unconditional_update=False, validate=(validation_groups.validating_webhooks,)
+    ),
+    (_HOOKS, "MutatingWebhookConfiguration"): Rules(
+        generation=True, unconditional_update=False, validate=(validation_groups.mutating_webhooks,)
+    ),
     (_HOOKS, "ValidatingAdmissionPolicy"): Rules(
         generation=True, unconditional_update=False, status_keeps_metadata=True, reset_fields=_METADATA_TOO
     ),
@@ -176,5 +281,15 @@ RULES: Mapping[tuple[str, str], Rules] = {
     ),
     (_FLOW, "PriorityLevelConfiguration"): Rules(
         generation=True, unconditional_update=False, status_keeps_metadata=True, reset_fields=_METADATA_TOO
+    ),
+    ("", "ConfigMap"): Rules(
+        validate=(validation_core.config_map,), validate_update=(validation_core.update_config_map,)
+    ),
+    ("", "ResourceQuota"): Rules(validate=(validation_core.resource_quota,)),
+    ("apps", "ControllerRevision"): Rules(
+        validate=(validation_core.controller_revision,), validate_update=(validation_core.update_controller_revision,)
+    ),
+    ("storage.k8s.io", "StorageClass"): Rules(
+        validate=(validation_groups.storage_class,), validate_update=(validation_groups.update_storage_class,)
     ),
 }

@@ -99,7 +99,7 @@ class BuiltinStrategy:
         self._codec.default(obj)
 
     def prepare_create(self, obj: Object) -> None:
-        if self.has_status:
+        if self.has_status and not self._rules.keeps_status:
             zero = self._codec.zero
             if "status" in zero:
                 obj["status"] = zero["status"]

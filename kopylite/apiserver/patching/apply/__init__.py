@@ -11,7 +11,7 @@ from kopylite.apiserver.schema.node import SchemaNode
 __all__ = ["FieldManager", "apply", "keep_times", "update_managed_fields"]
 
 
-def update_managed_fields(  # noqa: PLR0913
+def update_managed_fields(
     new: dict[str, Any],
     live: dict[str, Any] | None,
     *,
@@ -42,7 +42,12 @@ def apply(  # noqa: PLR0913
     now: str,
     force: bool,
     reset: tuple[str, ...] = (),
+    kind: str = "",
 ) -> dict[str, Any]:
-    """Server-side apply; see FieldManager.apply. The caller has compared the kind with the endpoint's."""
-    fields = FieldManager(schema, api_version, str(config.get("kind", "")), subresource, of_paths(*reset))
+    """Server-side apply; see FieldManager.apply.
+
+    Args:
+        kind: of the endpoint; "" if the caller has compared it with the configuration's.
+    """
+    fields = FieldManager(schema, api_version, kind or str(config.get("kind", "")), subresource, of_paths(*reset))
     return fields.apply(live, config, manager, now, force=force)

@@ -178,7 +178,7 @@ class FieldManager:
     def _check(self, config: Object) -> None:
         version, kind = str(config.get("apiVersion", "")), str(config.get("kind", ""))
         if (version, kind) != (self.api_version, self.kind):
-            raise BadRequest(f"invalid object type: {version or '/'}, Kind={kind}")
+            raise BadRequest(f"invalid object type: {_version_text(version)}, Kind={kind}")
         metadata = config.get("metadata")
         if isinstance(metadata, dict) and metadata.get("managedFields") is not None:
             raise BadRequest("metadata.managedFields must be nil")
@@ -187,7 +187,7 @@ class FieldManager:
             metadata = metadata if isinstance(metadata, dict) else {}
             name = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
             text = found[0] if len(found) == 1 else "\n  ".join(["errors:", *found])
-            what = f"({name}; {self.api_version}, Kind={self.kind})"
+            what = f"({name}; {_version_text(self.api_version)}, Kind={self.kind})"
             raise ApiError(f"failed to create typed patch object {what}: {text}", code=500, reason="")
 
     def _applied(
@@ -243,6 +243,11 @@ class FieldManager:
         allowed = difference(difference(field_set(last, self._topology), changes.changed), changes.removed)
         left = [(m, path) for m, path in conflicts.found if not has(allowed, path)]
         return Conflicts(left) if left else None
+
+
+def _version_text(api_version: str) -> str:
+    """A version in messages, where the core group has an empty name before the slash."""
+    return api_version if "/" in api_version else f"/{api_version}"
 
 
 def _put(current: Managers, identity: ManagerId, owned: Owned) -> None:

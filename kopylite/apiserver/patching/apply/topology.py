@@ -28,13 +28,14 @@ class Topology:
     def __init__(self, node: SchemaNode, *, preserve: bool = False) -> None:
         self._node = node
         self._preserve = preserve or node.preserve_unknown
-        untyped = not node.type
-        self.scalar = "" if node.type in ("object", "array") else (node.type or "any")
+        one_value = bool(node.raw.get("x-kopylite-untyped"))
+        untyped = not node.type or one_value
+        self.scalar = "any" if untyped else "" if node.type in ("object", "array") else node.type
         if node.int_or_string or node.format == "quantity" or _is_quantity(node):
             untyped, self.scalar = False, "any"
         self.is_map = untyped or node.type == "object"
         self.is_list = untyped or node.type == "array"
-        self.atomic_map = node.map_type == "atomic"
+        self.atomic_map = one_value or node.map_type == "atomic"
         self.atomic_list = node.list_type not in ("map", "set")
         self.keys = tuple(sorted(node.list_map_keys))
 

@@ -1,0 +1,221 @@
+"""The checks that validations of built-in kinds share: each answers with the errors of one field. Pure."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from kopylite.apiserver.builtin.quantities import parse_quantity
+from kopylite.apiserver.names import label_errors, label_key_errors, label_value_errors, subdomain_errors
+from kopylite.apiserver.schema.field_errors import (
+    FieldError,
+    RawText,
+    child,
+    forbidden,
+    invalid,
+    required,
+    unsupported,
+)
+
+Object = dict[str, Any]
+Errors = list[FieldError]
+
+NOT_NEGATIVE = "must be greater than or equal to 0"
+MAX_INT32 = 2**31 - 1
+_CONFIG_KEY = re.compile(r"[-._a-zA-Z0-9]+")
+_CONFIG_KEY_TEXT = (
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  "
+    "or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
+)
+_PERCENT_TEXT = (
+    "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for "
+    "validation is '[0-9]+%')"
+)
+_BAD_IP = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+_BAD_CIDR = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+
+
+def texts(field: str, value: Any, messages: Iterable[str]) -> Errors:
+    """One `Invalid value` for each message."""
+    return [invalid(field, value, text) for text in messages]
+
+
+def nonnegative(obj: Mapping[str, Any], path: str, *fields: str) -> Errors:
+    """Those of the fields that are set may not be negative."""
+    return [
+        invalid(child(path, field), obj[field], NOT_NEGATIVE)
+        for field in fields
+        if isinstance(obj.get(field), int) and obj[field] < 0
+    ]
+
+
+def in_range(field: str, value: int, low: int, high: int) -> Errors:
+    return [] if low <= value <= high else [invalid(field, value, f"must be between {low} and {high}, inclusive")]
+
+
+def one_of(field: str, value: Any, allowed: Sequence[str], *, needed: bool = False) -> Errors:
+    """A value of an enum; "" and None are missing, which is an error only if it is needed."""
+    if value in ("", None):
+        return [required(field)] if needed else []
+    return [] if value in allowed else [unsupported(field, value, allowed)]
+
+
+def label_name(field: str, value: str) -> Errors:
+    """A DNS label, required."""
+    return texts(field, value, label_errors(value)) if value else [required(field)]
+
+
+def optional(check: Callable[[str], list[str]], field: str, value: str | None) -> Errors:
+    return texts(field, value, check(value)) if value else []
+
+
+def subdomain(field: str, value: str | None) -> Errors:
+    return optional(subdomain_errors, field, value)
+
+
+def qualified_name(field: str, value: str) -> Errors:
+    return texts(field, value, label_key_errors(value))
+
+
+def labels(values: Mapping[str, str] | None, path: str) -> Errors:
+    found: Errors = []
+    for key, value in sorted((values or {}).items()):
+        found += texts(path, key, label_key_errors(key))
+        found += texts(path, value, label_value_errors(value))
+    return found
+
+
+def annotations(values: Mapping[str, str] | None, path: str) -> Errors:
+    return [e for key in sorted(values or {}) for e in texts(path, key, label_key_errors(key.lower()))]
+
+
+def label_selector(selector: Object | None, path: str) -> Errors:
+    """The syntax of a LabelSelector."""
+    if selector is None:
+        return []
+    found = labels(selector.get("matchLabels"), child(path, "matchLabels"))
+    for index, requirement in enumerate(selector.get("matchExpressions") or ()):
+        where = f"{path}.matchExpressions[{index}]"
+        operator, values = requirement.get("operator"), requirement.get("values")
+        if operator in ("In", "NotIn"):
+            if not values:
+                found.append(required(f"{where}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
+        elif operator in ("Exists", "DoesNotExist"):
+            if values:
+                text = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+                found.append(forbidden(f"{where}.values", text))
+        else:
+            found.append(invalid(f"{where}.operator", operator, "not a valid selector operator"))
+        found += texts(f"{where}.key", requirement.get("key", ""), label_key_errors(requirement.get("key", "")))
+        for position, value in enumerate(values or ()):
+            found += texts(f"{where}.values[{position}]", value, label_value_errors(value))
+    return found
+
+
+def selects(selector: Object | None, of: Mapping[str, str]) -> bool:
+    """Does a valid LabelSelector match labels? None matches nothing, an empty one everything."""
+    if selector is None:
+        return False
+    if any(of.get(key) != value for key, value in (selector.get("matchLabels") or {}).items()):
+        return False
+    for requirement in selector.get("matchExpressions") or ():
+        present, values = requirement["key"] in of, requirement.get("values") or ()
+        fits = {
+            "In": present and of.get(requirement["key"]) in values,
+            "NotIn": not present or of[requirement["key"]] not in values,
+            "Exists": present,
+            "DoesNotExist": not present,
+        }
+        if not fits.get(requirement["operator"], False):
+            return False
+    return True
+
+
+def port_number(field: str, value: int) -> Errors:
+    return in_range(field, value, 1, 65535)
+
+
+def port_name_errors(name: str) -> list[str]:
+    """Why `name` is no IANA service name."""
+    found = []
+    if len(name) > 15:
+        found.append("must be no more than 15 characters")
+    if not re.fullmatch(r"[-a-z0-9]*", name):
+        found.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
+    if not re.search(r"[a-z]", name):
+        found.append("must contain at least one letter (a-z)")
+    if "--" in name:
+        found.append("must not contain consecutive hyphens")
+    if name.startswith("-") or name.endswith("-"):
+        found.append("must not begin or end with a hyphen")
+    return found
+
+
+def port_number_or_name(field: str, value: int | str) -> Errors:
+    return port_number(field, value) if isinstance(value, int) else texts(field, value, port_name_errors(value))
+
+
+def config_key(field: str, key: str) -> Errors:
+    if len(key) > 253:
+        return [invalid(field, key, "must be no more than 253 characters")]
+    if not _CONFIG_KEY.fullmatch(key):
+        return [invalid(field, key, _CONFIG_KEY_TEXT)]
+    if key == ".":
+        return [invalid(field, key, "must not be '.'")]
+    if key == "..":
+        return [invalid(field, key, "must not be '..'")]
+    return [invalid(field, key, "must not start with '..'")] if key.startswith("..") else []
+
+
+def number_or_percent(field: str, value: int | str) -> Errors:
+    """A number that is not negative, or a percentage."""
+    if isinstance(value, int):
+        return [] if value >= 0 else [invalid(field, value, NOT_NEGATIVE)]
+    return [] if re.fullmatch(r"[0-9]+%", value) else [invalid(field, value, _PERCENT_TEXT)]
+
+
+def at_most_100_percent(field: str, value: int | str) -> Errors:
+    if isinstance(value, str) and re.fullmatch(r"[0-9]+%", value) and int(value[:-1]) > 100:
+        return [invalid(field, value, "must not be greater than 100%")]
+    return []
+
+
+def is_zero(value: int | str) -> bool:
+    """Is a number, or a percentage, zero?"""
+    return value == 0 if isinstance(value, int) else bool(re.fullmatch(r"0+%", value))
+
+
+def quantity_not_negative(field: str, text: str) -> Errors:
+    return [] if parse_quantity(text).value >= 0 else [invalid(field, text, NOT_NEGATIVE)]
+
+
+def ip_address(field: str, value: str) -> Errors:
+    try:
+        ipaddress.ip_address(value)
+    except ValueError:
+        return [invalid(field, value, _BAD_IP)]
+    return []
+
+
+def cidr(field: str, value: str) -> Errors:
+    try:
+        interface = ipaddress.ip_interface(value) if "/" in value else None
+    except ValueError:
+        interface = None
+    if interface is None:
+        return [invalid(field, value, _BAD_CIDR)]
+    if interface.ip != interface.network.network_address:
+        return [invalid(field, value, "must not have bits set beyond the prefix length")]
+    return []
+
+
+def immutable(field: str, value: Any, old: Any, text: str = "field is immutable") -> Errors:
+    return [] if value == old else [invalid(field, value, text)]
+
+
+def go_struct(fields: Mapping[str, Any]) -> RawText:
+    """A Go struct in a message: like JSON, its fields named and ordered as in Go."""
+    return RawText(json.dumps(fields, separators=(",", ":")))

@@ -1,0 +1,215 @@
+"""Validation of the smaller kinds of the core group, and of events. Pure."""
+
+from __future__ import annotations
+
+import base64
+
+import msgspec
+
+from kopylite.apiserver.builtin import checks
+from kopylite.apiserver.builtin.checks import Errors, Object
+from kopylite.apiserver.builtin.quantities import parse_quantity
+from kopylite.apiserver.builtin.validation_scheduling import EFFECTS
+from kopylite.apiserver.names import label_key_errors
+from kopylite.apiserver.schema.field_errors import FieldError, duplicate, forbidden, invalid, required, too_long
+
+MAX_CONTENT = 1024 * 1024
+_FROZEN = "field is immutable when `immutable` is set"
+_ACCOUNT = "kubernetes.io/service-account.name"
+# The keys that a secret of a type must have.
+_NEEDED_KEYS = {
+    "kubernetes.io/tls": ("tls.crt", "tls.key"),
+    "kubernetes.io/ssh-auth": ("ssh-privatekey",),
+    "kubernetes.io/dockercfg": (".dockercfg",),
+    "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
+}
+
+
+def config_map(obj: Object) -> Errors:
+    data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
+    found: Errors = []
+    for key in sorted(data):
+        found += checks.config_key(f"data[{key}]", key)
+        if key in binary:
+            found.append(invalid(f"data[{key}]", key, "duplicate of key present in binaryData"))
+    for key in sorted(binary):
+        found += checks.config_key(f"binaryData[{key}]", key)
+    size = sum(len(v.encode()) for v in data.values()) + sum(len(base64.b64decode(v)) for v in binary.values())
+    return [*found, too_long("[]", MAX_CONTENT)] if size > MAX_CONTENT else found
+
+
+def update_config_map(new: Object, old: Object) -> Errors:
+    return _frozen(new, old, "data", "binaryData")
+
+
+def _frozen(new: Object, old: Object, *fields: str) -> Errors:
+    if not old.get("immutable"):
+        return []
+    found = [] if new.get("immutable") else [forbidden("immutable", _FROZEN)]
+    return found + [forbidden(f, _FROZEN) for f in fields if (new.get(f) or {}) != (old.get(f) or {})]
+
+
+def secret(obj: Object) -> Errors:
+    data, kind = obj.get("data") or {}, obj.get("type")
+    found = [e for key in sorted(data) for e in checks.config_key(f"data[{key}]", key)]
+    if sum(len(base64.b64decode(v)) for v in data.values()) > MAX_CONTENT:
+        found.append(too_long("data", MAX_CONTENT))
+    if kind == "kubernetes.io/service-account-token":
+        if not (obj["metadata"].get("annotations") or {}).get(_ACCOUNT):
+            found.append(required(f"metadata.annotations[{_ACCOUNT}]"))
+    elif kind == "kubernetes.io/basic-auth":
+        if "username" not in data and "password" not in data:
+            found += [required("data[username]"), required("data[password]")]
+    for key in _NEEDED_KEYS.get(kind or "", ()):
+        if key not in data or (kind == "kubernetes.io/ssh-auth" and not data[key]):
+            found.append(required(f"data[{key}]"))
+        elif key.startswith(".docker"):
+            found += _docker_configuration(data[key], f"data[{key}]")
+    return found
+
+
+def _docker_configuration(text: str, path: str) -> Errors:
+    try:
+        msgspec.json.decode(base64.b64decode(text))
+    except msgspec.DecodeError as error:
+        problem = "unexpected end of JSON input" if "truncated" in str(error) else str(error)
+        return [invalid(path, "<secret contents redacted>", problem)]
+    return []
+
+
+def update_secret(new: Object, old: Object) -> Errors:
+    found = checks.immutable("type", new.get("type"), old.get("type"))
+    return found + _frozen(new, old, "data")
+
+
+def namespace(obj: Object) -> Errors:
+    found: Errors = []
+    for name in obj["spec"].get("finalizers") or ():
+        found += checks.qualified_name("spec.finalizers", name)
+        if "/" not in name and name != "kubernetes":
+            text = "name is neither a standard finalizer name nor is it fully qualified"
+            found.append(invalid("spec.finalizers", name, text))
+    return found
+
+
+def node(obj: Object) -> Errors:
+    found: Errors = []
+    seen: set[tuple[str, str]] = set()
+    for index, taint in enumerate(obj["spec"].get("taints") or ()):
+        where = f"metadata.taints[{index}]"
+        found += checks.qualified_name(f"{where}.key", taint["key"])
+        found += checks.one_of(f"{where}.effect", taint["effect"], EFFECTS, needed=True)
+        if (taint["key"], taint["effect"]) in seen:
+            text = "taints must be unique by key and effect pair"
+            found.append(FieldError(duplicate("", "").reason, where, text, taint))
+        seen.add((taint["key"], taint["effect"]))
+    ranges = obj["spec"].get("podCIDRs") or ([obj["spec"]["podCIDR"]] if obj["spec"].get("podCIDR") else [])
+    for index, block in enumerate(ranges):
+        found += checks.cidr(f"spec.podCIDRs[{index}]", block)
+    return found
+
+
+def update_node(new: Object, old: Object) -> Errors:
+    for field in ("providerID", "podCIDR"):
+        known = old["spec"].get(field)
+        if known and new["spec"].get(field) != known:
+            text = "node updates may only change labels, taints, or capacity (or configSource, if the DynamicKubeletConfig feature gate is enabled)"  # noqa: E501
+            return [forbidden(f"spec.{field}" if field == "providerID" else "spec", text)]
+    return []
+
+
+def endpoints(obj: Object) -> Errors:
+    found: Errors = []
+    for index, subset in enumerate(obj.get("subsets") or ()):
+        path = f"subsets[{index}]"
+        if not subset.get("addresses") and not subset.get("notReadyAddresses"):
+            found.append(required(path, "must specify `addresses` or `notReadyAddresses`"))
+        for field in ("addresses", "notReadyAddresses"):
+            for position, address in enumerate(subset.get(field) or ()):
+                found += checks.ip_address(f"{path}.{field}[{position}].ip", address["ip"])
+        ports = subset.get("ports") or ()
+        for position, port in enumerate(ports):
+            where = f"{path}.ports[{position}]"
+            if not port.get("name") and len(ports) > 1:
+                found.append(required(f"{where}.name"))
+            found += checks.port_number(f"{where}.port", port["port"])
+    return found
+
+
+def resource_quota(obj: Object) -> Errors:
+    return [
+        error
+        for name, text in sorted((obj["spec"].get("hard") or {}).items())
+        for error in checks.quantity_not_negative(f"spec.hard[{name}]", text)
+    ]
+
+
+def limit_range(obj: Object) -> Errors:
+    found: Errors = []
+    pairs = (
+        ("min", "max", "min", "min value {0} is greater than max value {1}"),
+        ("min", "defaultRequest", "defaultRequest", "min value {0} is greater than default request value {1}"),
+        ("defaultRequest", "max", "defaultRequest", "default request value {0} is greater than max value {1}"),
+        (
+            "defaultRequest",
+            "default",
+            "defaultRequest",
+            "default request value {0} is greater than default limit value {1}",
+        ),  # noqa: E501
+        ("min", "default", "default", "min value {0} is greater than default value {1}"),
+        ("default", "max", "default", "default value {0} is greater than max value {1}"),
+    )
+    for index, limit in enumerate(obj["spec"].get("limits") or ()):
+        names = sorted({n for field in ("min", "max", "default", "defaultRequest") for n in limit.get(field) or ()})
+        for name in names:
+            for low, high, where, text in pairs:
+                small, big = (limit.get(low) or {}).get(name), (limit.get(high) or {}).get(name)
+                if small and big and parse_quantity(small).value > parse_quantity(big).value:
+                    shown = (limit.get(where) or {})[name]
+                    path = f"spec.limits[{index}].{where}[{name}]"
+                    found.append(invalid(path, shown, text.format(small, big)))
+    return found
+
+
+def core_event(obj: Object) -> Errors:
+    involved, namespace_name = obj["involvedObject"].get("namespace", ""), obj["metadata"].get("namespace", "")
+    expected = involved or "default"
+    if namespace_name != expected and not (not involved and namespace_name in ("", "kube-system")):
+        return [invalid("involvedObject.namespace", involved, "does not match event.namespace")]
+    return []
+
+
+_MAX_NOTE = 1024
+
+
+def new_event(obj: Object) -> Errors:
+    if not obj.get("eventTime"):
+        found: Errors = [required("eventTime")]
+        if obj.get("type") not in ("Normal", "Warning"):
+            found.append(invalid("type", obj.get("type", ""), f"has invalid value: {obj.get('type', '')}"))
+        return found
+    found = []
+    controller = obj.get("reportingController", "")
+    if not controller:
+        found.append(required("reportingController"))
+    found += checks.texts("reportingController", controller, label_key_errors(controller))
+    for field, limit in (("reportingInstance", 128), ("action", 128), ("reason", 128)):
+        value = obj.get(field, "")
+        if not value:
+            found.append(required(field))
+        if len(value) > limit:
+            found.append(invalid(field, "", f"can have at most {limit} characters"))
+    if len(obj.get("note", "")) > _MAX_NOTE:
+        found.append(invalid("message", "", f"can have at most {_MAX_NOTE} characters"))
+    if obj.get("type") not in ("Normal", "Warning"):
+        found.append(invalid("type", "", f"has invalid value: {obj.get('type', '')}"))
+    return found
+
+
+def controller_revision(obj: Object) -> Errors:
+    found: Errors = [] if obj.get("data") is not None else [required("data", "data is mandatory")]
+    return checks.nonnegative(obj, "", "revision") + found
+
+
+def update_controller_revision(new: Object, old: Object) -> Errors:
+    return checks.immutable("data", new.get("data"), old.get("data"))

@@ -1,0 +1,328 @@
+"""Validation of Deployment, ReplicaSet, StatefulSet, DaemonSet, ReplicationController, Job and CronJob. Pure."""
+
+from __future__ import annotations
+
+
+from kopylite.apiserver.builtin import checks
+from kopylite.apiserver.builtin.checks import Errors, Object
+from kopylite.apiserver.builtin.cron import schedule_problem, time_zone_problem
+from kopylite.apiserver.builtin.preparation_groups import CONTROLLER_UID
+from kopylite.apiserver.builtin.validation_pods import pod_template
+from kopylite.apiserver.builtin.validation_volumes import claim_spec
+from kopylite.apiserver.names import label_errors
+from kopylite.apiserver.schema.field_errors import forbidden, invalid, required, unsupported
+
+_MISMATCH = "`selector` does not match template `labels`"
+
+
+def _selector(spec: Object, what: str, *, needed: bool = True) -> tuple[Errors, bool]:
+    """The errors of a selector, and whether it can be used."""
+    selector = spec.get("selector")
+    if selector is None:
+        return ([required("spec.selector")] if needed else []), True
+    found = checks.label_selector(selector, "spec.selector")
+    if not selector:
+        found.append(invalid("spec.selector", {}, f"empty selector is invalid for {what}"))
+    return found, not found
+
+
+def _template(spec: Object, what: str, *, match: bool = True) -> Errors:
+    """The template of a workload that keeps its pods running."""
+    template = spec["template"]
+    found: Errors = []
+    labels = template["metadata"].get("labels")
+    selector = spec.get("selector")
+    if match and selector != {} and not checks.selects(selector, labels or {}):
+        found.append(invalid("spec.template.metadata.labels", labels, _MISMATCH))
+    found += pod_template(template, "spec.template")
+    policy = template["spec"].get("restartPolicy")
+    if policy != "Always":
+        found.append(unsupported("spec.template.spec.restartPolicy", policy, ("Always",)))
+    if template["spec"].get("activeDeadlineSeconds") is not None:
+        text = f"activeDeadlineSeconds in {what} is not Supported"
+        found.append(forbidden("spec.template.spec.activeDeadlineSeconds", text))
+    return found
+
+
+def _unusable(spec: Object, usable: bool) -> Errors:
+    if usable or not spec.get("selector"):
+        return []
+    return [invalid("spec.selector", spec["selector"], "invalid label selector")]
+
+
+def deployment(obj: Object) -> Errors:
+    spec = obj["spec"]
+    found = checks.nonnegative(spec, "spec", "replicas")
+    errors, usable = _selector(spec, "deployment")
+    found += errors + _unusable(spec, usable)
+    if usable or not spec.get("selector"):
+        found += _template(spec, "ReplicaSet")
+    found += _deployment_strategy(spec["strategy"])
+    found += checks.nonnegative(spec, "spec", "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds")
+    deadline = spec.get("progressDeadlineSeconds")
+    if deadline is not None and deadline <= spec.get("minReadySeconds", 0):
+        found.append(invalid("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds"))
+    return found
+
+
+def _deployment_strategy(strategy: Object) -> Errors:
+    path, kind, rolling = "spec.strategy", strategy.get("type"), strategy.get("rollingUpdate")
+    if kind == "Recreate":
+        text = "may not be specified when strategy `type` is 'Recreate'"
+        return [] if rolling is None else [forbidden(f"{path}.rollingUpdate", text)]
+    if kind != "RollingUpdate":
+        shown = checks.go_struct({"Type": kind, "RollingUpdate": rolling})
+        return [unsupported(path, shown, ("Recreate", "RollingUpdate"))]
+    where = f"{path}.rollingUpdate"
+    unavailable, surge = rolling["maxUnavailable"], rolling["maxSurge"]
+    found = checks.number_or_percent(f"{where}.maxUnavailable", unavailable)
+    found += checks.number_or_percent(f"{where}.maxSurge", surge)
+    if checks.is_zero(unavailable) and checks.is_zero(surge):
+        found.append(invalid(f"{where}.maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0"))
+    return found + checks.at_most_100_percent(f"{where}.maxUnavailable", unavailable)
+
+
+def same_selector(new: Object, old: Object) -> Errors:
+    """The selector of a workload never changes."""
+    return checks.immutable("spec.selector", new["spec"].get("selector"), old["spec"].get("selector"))
+
+
+def replica_set(obj: Object) -> Errors:
+    spec = obj["spec"]
+    found = checks.nonnegative(spec, "spec", "replicas", "minReadySeconds")
+    errors, usable = _selector(spec, "deployment")
+    found += errors + _unusable(spec, usable)
+    return found + (_template(spec, "ReplicaSet") if usable or not spec.get("selector") else [])
+
+
+def replication_controller(obj: Object) -> Errors:
+    spec = obj["spec"]
+    found = checks.nonnegative(spec, "spec", "minReadySeconds")
+    selector = spec.get("selector")
+    if not selector:
+        found.append(required("spec.selector"))
+    found += checks.nonnegative(spec, "spec", "replicas")
+    template = spec.get("template")
+    if template is None:
+        return [*found, required("spec.template")]
+    labels = template["metadata"].get("labels")
+    if selector and not checks.selects({"matchLabels": selector}, labels or {}):
+        found.append(invalid("spec.template.metadata.labels", labels, _MISMATCH))
+    return found + _template(spec, "ReplicationController", match=False)
+
+
+def stateful_set(obj: Object) -> Errors:
+    spec = obj["spec"]
+    policy = spec.get("podManagementPolicy")
+    found: Errors = []
+    if policy not in ("OrderedReady", "Parallel"):
+        found.append(invalid("spec.podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'"))
+    found += _stateful_strategy(spec["updateStrategy"])
+    for field in ("whenDeleted", "whenScaled"):
+        value = (spec.get("persistentVolumeClaimRetentionPolicy") or {}).get(field)
+        found += checks.one_of(f"spec.persistentVolumeClaimRetentionPolicy.{field}", value, ("Retain", "Delete"))
+    found += checks.nonnegative(spec, "spec", "replicas", "minReadySeconds")
+    found += checks.nonnegative(spec.get("ordinals") or {}, "spec.ordinals", "start")
+    if spec.get("serviceName"):
+        found += checks.texts("spec.serviceName", spec["serviceName"], label_errors(spec["serviceName"]))
+    errors, usable = _selector(spec, "statefulset")
+    found += errors + _unusable(spec, usable)
+    if usable or not spec.get("selector"):
+        found += _template(spec, "StatefulSet")
+    for index, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
+        found += claim_spec(claim["spec"], f"spec.volumeClaimTemplates[{index}].spec")
+    return found
+
+
+def _stateful_strategy(strategy: Object) -> Errors:
+    path, kind, rolling = "spec.updateStrategy", strategy.get("type"), strategy.get("rollingUpdate")
+    if kind == "OnDelete":
+        if rolling is None:
+            return []
+        shown = checks.go_struct(
+            {"Partition": rolling.get("partition", 0), "MaxUnavailable": rolling.get("maxUnavailable")}
+        )
+        return [invalid(f"{path}.rollingUpdate", shown, "only allowed for updateStrategy 'RollingUpdate'")]
+    if kind != "RollingUpdate":
+        shown = checks.go_struct({"Type": kind, "RollingUpdate": rolling})
+        return [invalid(path, shown, "must be 'RollingUpdate' or 'OnDelete'")]
+    found = checks.nonnegative(rolling or {}, f"{path}.rollingUpdate", "partition")
+    limit = (rolling or {}).get("maxUnavailable")
+    if limit is not None:
+        where = f"{path}.rollingUpdate.maxUnavailable"
+        found += checks.number_or_percent(where, limit)
+        if checks.is_zero(limit):
+            found.append(invalid(where, limit, "cannot be 0"))
+        found += checks.at_most_100_percent(where, limit)
+    return found
+
+
+_STATEFUL_MUTABLE = frozenset(
+    {"replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit",
+     "persistentVolumeClaimRetentionPolicy", "minReadySeconds"}
+)  # fmt: skip
+
+
+def update_stateful_set(new: Object, old: Object) -> Errors:
+    spec, before = new["spec"], old["spec"]
+    fixed = (spec.keys() | before.keys()) - _STATEFUL_MUTABLE
+    if all(spec.get(field) == before.get(field) for field in fixed):
+        return []
+    text = (
+        "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', "
+        "'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
+    )
+    return [forbidden("spec", text)]
+
+
+def daemon_set(obj: Object) -> Errors:
+    spec = obj["spec"]
+    errors, usable = _selector(spec, "daemonset", needed=False)
+    errors = [e for e in errors if not e.detail.startswith("empty selector")]
+    found = list(errors)
+    if spec.get("selector") is None or errors or not checks.selects(spec["selector"], _labels(spec)):
+        found.append(invalid("spec.template.metadata.labels", spec["template"]["metadata"].get("labels"), _MISMATCH))
+    if spec.get("selector") == {}:
+        found.append(invalid("spec.selector", {}, "empty selector is invalid for daemonset"))
+    found += _template(spec, "DaemonSet", match=False)
+    found += checks.nonnegative(spec, "spec", "minReadySeconds")
+    return found + _daemon_strategy(spec["updateStrategy"]) + checks.nonnegative(spec, "spec", "revisionHistoryLimit")
+
+
+def _labels(spec: Object) -> dict[str, str]:
+    labels: dict[str, str] = spec["template"]["metadata"].get("labels") or {}
+    return labels
+
+
+def _daemon_strategy(strategy: Object) -> Errors:
+    path, kind, rolling = "spec.updateStrategy", strategy.get("type"), strategy.get("rollingUpdate")
+    if kind == "OnDelete":
+        return []
+    if kind != "RollingUpdate":
+        shown = checks.go_struct({"Type": kind, "RollingUpdate": rolling})
+        return [unsupported(path, shown, ("RollingUpdate", "OnDelete"))]
+    where = f"{path}.rollingUpdate"
+    unavailable, surge = rolling["maxUnavailable"], rolling["maxSurge"]
+    found = checks.number_or_percent(f"{where}.maxUnavailable", unavailable)
+    found += checks.number_or_percent(f"{where}.maxSurge", surge)
+    zero, none = checks.is_zero(unavailable), checks.is_zero(surge)
+    if not zero and not none:
+        found.append(invalid(f"{where}.maxSurge", surge, "may not be set when maxUnavailable is non-zero"))
+    if zero and none:
+        found.append(required(f"{where}.maxUnavailable", "cannot be 0 when maxSurge is 0"))
+    found += checks.at_most_100_percent(f"{where}.maxUnavailable", unavailable)
+    return found + checks.at_most_100_percent(f"{where}.maxSurge", surge)
+
+
+def job(obj: Object) -> Errors:
+    spec, metadata = obj["spec"], obj["metadata"]
+    found: Errors = []
+    template, selector = spec["template"], spec.get("selector")
+    if selector is None:
+        found.append(required("spec.selector"))
+    else:
+        found += checks.label_selector(selector, "spec.selector")
+    if not spec.get("manualSelector"):
+        found += _generated_selector(obj)
+    found += _job_spec(spec, "spec")
+    labels = template["metadata"].get("labels") or {}
+    if not checks.selects(selector, labels):
+        shown = template["metadata"].get("labels")
+        found.append(invalid("spec.template.metadata.labels", shown, _MISMATCH))
+    if spec.get("completionMode") == "Indexed" and (spec.get("completions") or 0) > 0:
+        name = f"{metadata.get('name', '')}-{spec['completions'] - 1}"
+        found += [invalid("metadata.name", name, f"will not able to create pod with invalid DNS label: {name}")
+                  for _ in label_errors(name)]  # fmt: skip
+    return found
+
+
+def _generated_selector(obj: Object) -> Errors:
+    spec, metadata = obj["spec"], obj["metadata"]
+    labels = spec["template"]["metadata"].get("labels") or {}
+    expected = {"matchLabels": {CONTROLLER_UID: metadata.get("uid", "")}}
+    found: Errors = []
+    for key, value in (
+        ("controller-uid", metadata.get("uid", "")),
+        (CONTROLLER_UID, metadata.get("uid", "")),
+        ("job-name", metadata.get("name", "")),
+        ("batch.kubernetes.io/job-name", metadata.get("name", "")),
+    ):
+        where = f"spec.template.metadata.labels[{key}]"
+        if key not in labels:
+            found.append(required(where, f"must be '{value}'"))
+        elif labels[key] != value:
+            found.append(invalid(where, labels, f"must be '{value}'"))
+    legacy = {"matchLabels": {"controller-uid": metadata.get("uid", "")}}
+    if spec.get("selector") not in (expected, legacy):
+        found.append(invalid("spec.selector", spec.get("selector"), "`selector` not auto-generated"))
+    return found
+
+
+def _job_spec(spec: Object, path: str) -> Errors:
+    numbers = ("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished")
+    found = checks.nonnegative(spec, path, *numbers, "backoffLimitPerIndex", "maxFailedIndexes")
+    mode = spec.get("completionMode")
+    if mode is not None and mode not in ("NonIndexed", "Indexed"):
+        found.append(unsupported(f"{path}.completionMode", mode, ("NonIndexed", "Indexed")))
+    if mode == "Indexed" and spec.get("completions") is None:
+        found.append(required(f"{path}.completions", "when completion mode is Indexed"))
+    if mode != "Indexed" and spec.get("backoffLimitPerIndex") is not None:
+        text = "requires indexed completion mode"
+        found.append(invalid(f"{path}.backoffLimitPerIndex", spec["backoffLimitPerIndex"], text))
+    policy = spec.get("podReplacementPolicy")
+    if policy is not None and policy not in ("Failed", "TerminatingOrFailed"):
+        found.append(unsupported(f"{path}.podReplacementPolicy", policy, ("Failed", "TerminatingOrFailed")))
+    found += pod_template(spec["template"], f"{path}.template")
+    restart = spec["template"]["spec"].get("restartPolicy")
+    if restart == "Always":
+        text = 'valid values: "OnFailure", "Never"'
+        found.append(required(f"{path}.template.spec.restartPolicy", text))
+    return found
+
+
+def update_job(new: Object, old: Object) -> Errors:
+    spec, before = new["spec"], old["spec"]
+    found: Errors = []
+    if spec.get("completions") != before.get("completions"):
+        elastic = spec.get("completionMode") == "Indexed" and spec.get("completions") == spec.get("parallelism")
+        if not elastic:
+            found += checks.immutable("spec.completions", spec.get("completions"), before.get("completions"))
+    found += checks.immutable("spec.selector", spec.get("selector"), before.get("selector"))
+    found += _same_job_template(spec, before, old)
+    for field in ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"):
+        found += checks.immutable(f"spec.{field}", spec.get(field), before.get(field))
+    return found
+
+
+def _same_job_template(spec: Object, before: Object, old: Object) -> Errors:
+    """Where its pods may run can be changed while a job is suspended and never started."""
+    template, known = spec["template"], before["template"]
+    if before.get("suspend") and not (old.get("status") or {}).get("startTime"):
+        template = {**template, "metadata": {**template["metadata"]}, "spec": {**template["spec"]}}
+        template["metadata"] = {**known["metadata"]}
+        for field in ("nodeSelector", "affinity", "tolerations", "schedulingGates"):
+            if field in known["spec"]:
+                template["spec"][field] = known["spec"][field]
+            else:
+                template["spec"].pop(field, None)
+    return checks.immutable("spec.template", template, known)
+
+
+def cron_job(obj: Object) -> Errors:
+    spec = obj["spec"]
+    found = _job_spec(spec["jobTemplate"]["spec"], "spec.jobTemplate.spec")
+    own: Errors = []
+    schedule = spec["schedule"]
+    if not schedule:
+        found.append(required("spec.schedule"))
+    elif problem := schedule_problem(schedule):
+        own.append(invalid("spec.schedule", schedule, problem))
+    zone = spec.get("timeZone")
+    if zone is not None:
+        problem = "timeZone must be nil or non-empty string" if not zone else time_zone_problem(zone)
+        if problem:
+            own.append(invalid("spec.timeZone", zone, problem))
+    own += checks.nonnegative(spec, "spec", "startingDeadlineSeconds")
+    own += checks.one_of("spec.concurrencyPolicy", spec.get("concurrencyPolicy"), ("Allow", "Forbid", "Replace"))
+    own += checks.nonnegative(spec, "spec", "successfulJobsHistoryLimit", "failedJobsHistoryLimit")
+    return own + found
