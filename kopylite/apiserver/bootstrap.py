@@ -13,6 +13,8 @@ from kopylite.apiserver.requests import AUTHENTICATED, MASTERS, Request, User
 _SERVER = User("system:apiserver", (MASTERS, AUTHENTICATED))
 _AGENT = {"user-agent": "kube-apiserver/v1"}
 _NAMESPACE_LABEL = "kubernetes.io/metadata.name"
+# The first address of kube-apiserver's default range of service addresses.
+_KUBERNETES_IP = "10.0.0.1"
 
 
 async def bootstrap(core: Core) -> None:
@@ -31,7 +33,7 @@ def _kubernetes_service() -> dict[str, Any]:
     port = {"name": "https", "protocol": "TCP", "port": 443, "targetPort": 6443}
     return {
         "metadata": {"name": "kubernetes", "labels": labels},
-        "spec": {"ports": [port], "type": "ClusterIP", "clusterIP": "10.96.0.1", "sessionAffinity": "None"},
+        "spec": {"ports": [port], "type": "ClusterIP", "clusterIP": _KUBERNETES_IP, "sessionAffinity": "None"},
     }
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from kopylite.cli import crd, models, run
+from kopylite.cli import apiserver, crd, models, run
 
-COMMANDS = {"run": run, "crd": crd, "models": models}
+COMMANDS = {"run": run, "apiserver": apiserver, "crd": crd, "models": models}
 
 DESCRIPTION = "Kubernetes operators in asyncio."
 

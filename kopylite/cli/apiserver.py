@@ -1,0 +1,124 @@
+"""`kopylite apiserver`: the embedded API server on its own, for kubectl and operators in any language."""
+
+from __future__ import annotations
+
+import argparse
+import ipaddress
+import logging
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kopylite.cli.exitcodes import Exit
+from kopylite.errors import UsageError
+
+if TYPE_CHECKING:
+    from kopylite.apiserver.server import ApiServerOptions
+
+DEFAULT_KUBECONFIG = Path("kopylite.kubeconfig")
+
+EPILOG = """\
+examples:
+  kopylite apiserver                                    a cluster in memory, at a free port
+  kopylite apiserver --port 6443 --data dev.json        one that survives a restart
+  kubectl --kubeconfig kopylite.kubeconfig get namespaces
+
+It holds objects and does nothing with them: no pod runs. It ends at SIGTERM or Ctrl-C.
+"""
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `apiserver` and its options."""
+    parser = subparsers.add_parser(
+        "apiserver",
+        help="serve a Kubernetes API from this process, with no cluster",
+        description="Serve a Kubernetes API from this process: kubectl, operators and other clients can use it.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+    parser.add_argument("--port", type=int, default=0, help="port to listen on (default: a free one)")
+    parser.add_argument(
+        "--allow-remote", action="store_true", help="permit an address that other machines can reach; needs TLS"
+    )
+    parser.add_argument(
+        "--write-kubeconfig",
+        metavar="FILE",
+        type=Path,
+        default=DEFAULT_KUBECONFIG,
+        help="where the administrator's kubeconfig goes, readable by you only (default: %(default)s)",
+    )
+    parser.add_argument("--data", metavar="FILE", type=Path, help="keep the objects in this file")
+    parser.add_argument(
+        "--tls",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="serve https with a fresh CA (default); kubectl sends its credentials over https only",
+    )
+    parser.add_argument("--rbac", action="store_true", help="enforce Roles and bindings")
+    parser.add_argument("--anonymous", action="store_true", help="let requests without credentials in")
+    parser.add_argument("--kubernetes-version", metavar="1.NN", default="1.37", help="the version to behave like")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until a signal comes; the exit code is one of `Exit`."""
+    import anyio
+
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    try:
+        anyio.run(_serve, options_of(args), args.write_kubeconfig.absolute())
+    except UsageError as error:
+        print(f"kopylite apiserver: {error}", file=sys.stderr)
+        return Exit.USAGE
+    return Exit.STOPPED
+
+
+def options_of(args: argparse.Namespace) -> ApiServerOptions:
+    """The server's options. Raises UsageError for what must not be combined."""
+    from kopylite.apiserver.server import ApiServerOptions
+    from kopylite.apiserver.version import parse_kubernetes_version
+
+    if not _is_loopback(args.host):
+        if not args.allow_remote:
+            text = "other machines could reach it; add --allow-remote if that is what you want"
+            raise UsageError(f"--host {args.host}: {text}")
+        if not args.tls or args.anonymous:
+            raise UsageError(f"--host {args.host}: needs TLS, and refuses --anonymous")
+    try:
+        minor = parse_kubernetes_version(args.kubernetes_version)
+    except ValueError as error:
+        raise UsageError(f"--kubernetes-version: {error}") from error
+    return ApiServerOptions(
+        host=args.host,
+        port=args.port,
+        tls=args.tls,
+        anonymous=args.anonymous,
+        rbac=args.rbac,
+        minor=minor,
+        data=args.data,
+    )
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+async def _serve(options: ApiServerOptions, kubeconfig: Path) -> None:
+    import anyio
+
+    from kopylite.apiserver.kubeconfig import write_private
+    from kopylite.apiserver.server import ApiServer
+    from kopylite.cli.signals import stop_on_signals
+
+    stopping = anyio.Event()
+    with stop_on_signals(stopping.set):
+        async with ApiServer(options) as server:
+            await anyio.to_thread.run_sync(write_private, kubeconfig, server.kubeconfig())
+            print(f"serving at {server.url}", flush=True)
+            print(f"  export KUBECONFIG={kubeconfig}", flush=True)
+            await stopping.wait()
