@@ -158,9 +158,10 @@ def qualified(go_type: str) -> str:
 
 
 def resources() -> list[dict[str, Any]]:
-    groups = [("", [("v1", "/api/v1")])]
-    for group in raw("/apis")["groups"]:
-        groups.append((group["name"], [(v["version"], f"/apis/{v['groupVersion']}") for v in group["versions"]]))
+    groups = [("", [("v1", "/api/v1")])] + [
+        (group["name"], [(v["version"], f"/apis/{v['groupVersion']}") for v in group["versions"]])
+        for group in raw("/apis")["groups"]
+    ]
     found = []
     for group, versions in groups:
         for version, path in versions:

@@ -60,18 +60,20 @@ def label_key_errors(key: str) -> list[str]:
         if not prefix:
             errors.append("prefix part must be non-empty")
         else:
-            errors.extend(f"prefix part {text}" for text in subdomain_errors(prefix))
+            errors.extend(
+                f"prefix part {text.replace('253 characters', '253 bytes')}" for text in subdomain_errors(prefix)
+            )
     if not name:
         errors.append("name part must be non-empty")
     elif len(name) > 63:
-        errors.append("name part must be no more than 63 characters")
+        errors.append("name part must be no more than 63 bytes")
     if not _NAME_RE.fullmatch(name):
         errors.append(f"name part {_CHARACTERS} {_EXAMPLES}")
     return errors
 
 
 def label_value_errors(value: str) -> list[str]:
-    errors = ["must be no more than 63 characters"] if len(value) > 63 else []
+    errors = ["must be no more than 63 bytes"] if len(value) > 63 else []
     if not _LABEL_VALUE_RE.fullmatch(value):
         errors.append(_VALUE_TEXT)
     return errors

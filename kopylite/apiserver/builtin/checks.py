@@ -88,7 +88,7 @@ def labels(values: Mapping[str, str] | None, path: str) -> Errors:
     return found
 
 
-def annotations(values: Mapping[str, str] | None, path: str) -> Errors:
+def annotation_keys(values: Mapping[str, str] | None, path: str) -> Errors:
     return [e for key in sorted(values or {}) for e in texts(path, key, label_key_errors(key.lower()))]
 
 

@@ -88,7 +88,7 @@ class TypeCodec:
     def _struct_of(self, field: str) -> TypeCodec | None:
         return self._codecs.struct(self._codecs.reference(self._schema["properties"][field]))
 
-    def decode(self, obj: Any, path: str, reading: Reading) -> Object:
+    def decode(self, obj: Object, path: str, reading: Reading) -> Object:
         """Bring an object into form, in place; returns it."""
         decoders = self._decoders
         if decoders is None:

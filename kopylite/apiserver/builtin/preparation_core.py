@@ -67,7 +67,14 @@ def _set_priority(pod: Object, environment: Environment) -> None:
             spec["priorityClassName"] = found["metadata"]["name"]
     spec["priority"] = found["value"] if found is not None else _SYSTEM_PRIORITIES.get(name or "", 0)
     policy = (found or {}).get("preemptionPolicy", "PreemptLowerPriority")
-    spec.setdefault("preemptionPolicy", policy)
+    asked = spec.setdefault("preemptionPolicy", policy)
+    if asked != policy:
+        who = pod["metadata"].get("name") or pod["metadata"].get("generateName", "")
+        raise Forbidden(
+            f'pods "{who}" is forbidden: the string value of PreemptionPolicy ({asked}) must not be provided in pod '
+            f"spec; priority admission controller computed {policy} from the given PriorityClass name",
+            details={"name": who, "kind": "pods"},
+        )
 
 
 def qos_class(spec: Object) -> str:

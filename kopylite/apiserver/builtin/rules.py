@@ -41,6 +41,9 @@ def _cron_job_name(name: str) -> list[str]:
     return subdomain_errors(name) + (["must be no more than 52 characters"] if len(name) > 52 else [])
 
 
+_subdomain = _prefixed(subdomain_errors)
+
+
 def _any_segment(name: str, prefix: bool) -> list[str]:
     return path_segment_errors(name)
 
@@ -64,7 +67,7 @@ class Rules:
     grace: bool = False
     status_keeps_metadata: bool = False
     keeps_status: bool = False
-    name_errors: NameErrors = _prefixed(subdomain_errors)
+    name_errors: NameErrors = _subdomain
     decode: Decoded | None = None
     create: Create | None = None
     update: Mapping[str, Update] = field(default_factory=dict)

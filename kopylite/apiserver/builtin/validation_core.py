@@ -57,9 +57,8 @@ def secret(obj: Object) -> Errors:
     if kind == "kubernetes.io/service-account-token":
         if not (obj["metadata"].get("annotations") or {}).get(_ACCOUNT):
             found.append(required(f"metadata.annotations[{_ACCOUNT}]"))
-    elif kind == "kubernetes.io/basic-auth":
-        if "username" not in data and "password" not in data:
-            found += [required("data[username]"), required("data[password]")]
+    elif kind == "kubernetes.io/basic-auth" and "username" not in data and "password" not in data:
+        found += [required("data[username]"), required("data[password]")]
     for key in _NEEDED_KEYS.get(kind or "", ()):
         if key not in data or (kind == "kubernetes.io/ssh-auth" and not data[key]):
             found.append(required(f"data[{key}]"))
@@ -155,7 +154,7 @@ def limit_range(obj: Object) -> Errors:
             "default",
             "defaultRequest",
             "default request value {0} is greater than default limit value {1}",
-        ),  # noqa: E501
+        ),
         ("min", "default", "default", "min value {0} is greater than default value {1}"),
         ("default", "max", "default", "default value {0} is greater than max value {1}"),
     )
@@ -165,7 +164,7 @@ def limit_range(obj: Object) -> Errors:
             for low, high, where, text in pairs:
                 small, big = (limit.get(low) or {}).get(name), (limit.get(high) or {}).get(name)
                 if small and big and parse_quantity(small).value > parse_quantity(big).value:
-                    shown = (limit.get(where) or {})[name]
+                    shown = small if where == "default" and low == "min" else (limit.get(where) or {})[name]
                     path = f"spec.limits[{index}].{where}[{name}]"
                     found.append(invalid(path, shown, text.format(small, big)))
     return found

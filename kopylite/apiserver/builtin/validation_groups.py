@@ -209,18 +209,18 @@ def _binding(obj: Object, kinds: tuple[str, ...], *, namespaced: bool) -> Errors
     found = checks.one_of("roleRef.apiGroup", reference["apiGroup"], (RBAC,))
     if reference["kind"] not in kinds:
         found.append(unsupported("roleRef.kind", reference["kind"], kinds))
-    if not reference["name"]:
-        found.append(required("roleRef.name"))
-    else:
-        found += checks.texts("roleRef.name", reference["name"], path_segment_errors(reference["name"]))
+    found += checks.texts("roleRef.name", reference["name"], path_segment_errors(reference["name"]))
+    missing: Errors = [] if reference["name"] else [required("roleRef.name")]
     for index, subject in enumerate(obj.get("subjects") or ()):
         found += _subject(subject, f"subjects[{index}]", namespaced=namespaced)
-    return found
+        if not subject["name"]:
+            missing.append(required(f"subjects[{index}].name"))
+    return found + missing
 
 
 def _subject(subject: Object, path: str, *, namespaced: bool) -> Errors:
     kind, name, group = subject["kind"], subject["name"], subject.get("apiGroup", "")
-    found: Errors = [] if name else [required(f"{path}.name")]
+    found: Errors = []
     if kind == "ServiceAccount":
         found += checks.subdomain(f"{path}.name", name)
         if group:
@@ -312,18 +312,18 @@ def _hook_rule(rule: Object, path: str) -> Errors:
 
 def _hook_client(client: Object, path: str) -> Errors:
     url, service = client.get("url"), client.get("service")
-    if (url is None) == (service is None):
-        return [required(path, "exactly one of url or service is required")]
     found: Errors = []
-    if url is not None:
+    if url is not None and service is None:
         parts = urlsplit(url)
-        form = "https://host[:port][/path]"
+        form = "https://host[/path]"
         if parts.scheme != "https":
             text = f"'https' is the only allowed URL scheme; desired format: {form}"
             found.append(invalid(f"{path}.url", parts.scheme, text))
         if not parts.netloc:
             found.append(invalid(f"{path}.url", "", f"host must be specified; desired format: {form}"))
         return found
+    if service is None or url is not None:
+        return [required(path, "exactly one of url or service is required")]
     for field in ("name", "namespace"):
         if not service[field]:
             found.append(required(f"{path}.service.{field}"))

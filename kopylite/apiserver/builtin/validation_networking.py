@@ -14,8 +14,8 @@ from kopylite.apiserver.schema.field_errors import RawText, duplicate, forbidden
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _WILDCARD = re.compile(rf"\*\.{_LABEL}(\.{_LABEL})*")
 _WILDCARD_TEXT = (
-    "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of lower "
-    "case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. '*.example.com', regex used "
+    "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of "
+    "lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. '*.example.com', regex used "
     rf"for validation is '\*\.{_LABEL}(\.{_LABEL})*')"
 )
 _PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")

@@ -85,7 +85,7 @@ def pod_template(template: Object, path: str) -> Errors:
     """The template of a workload. Its metadata is named without the word, as the real server does."""
     metadata = template["metadata"]
     found = checks.labels(metadata.get("labels"), f"{path}.labels")
-    found += checks.annotations(metadata.get("annotations"), f"{path}.annotations")
+    found += checks.annotation_keys(metadata.get("annotations"), f"{path}.annotations")
     found += pod_spec(template["spec"], f"{path}.spec")
     if template["spec"].get("ephemeralContainers"):
         text = "ephemeral containers not allowed in pod template"

@@ -186,10 +186,9 @@ def update_service(new: Object, old: Object) -> Errors:
     named = spec.get("type") == "ExternalName" or before.get("type") == "ExternalName"
     if not named and before.get("clusterIP") and spec.get("clusterIP") != before["clusterIP"]:
         found.append(invalid("spec.clusterIPs[0]", [spec.get("clusterIP")], "may not change once set"))
-    if not named and before.get("ipFamilies") and spec.get("ipFamilies"):
-        if spec["ipFamilies"][0] != before["ipFamilies"][0]:
-            text = "may not change once set"
-            found.append(invalid("spec.ipFamilies[0]", spec["ipFamilies"], text))
+    families, known = spec.get("ipFamilies"), before.get("ipFamilies")
+    if not named and families and known and families[0] != known[0]:
+        found.append(invalid("spec.ipFamilies[0]", families, "may not change once set"))
     kind = "LoadBalancer"
     if spec.get("type") == kind and before.get("type") == kind:
         found += checks.immutable(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 
 from kopylite.apiserver.builtin import checks
 from kopylite.apiserver.builtin.checks import Errors, Object
@@ -66,7 +67,8 @@ def deployment(obj: Object) -> Errors:
 
 
 def _deployment_strategy(strategy: Object) -> Errors:
-    path, kind, rolling = "spec.strategy", strategy.get("type"), strategy.get("rollingUpdate")
+    path, kind = "spec.strategy", strategy.get("type")
+    rolling: Any = strategy.get("rollingUpdate")
     if kind == "Recreate":
         text = "may not be specified when strategy `type` is 'Recreate'"
         return [] if rolling is None else [forbidden(f"{path}.rollingUpdate", text)]
@@ -135,7 +137,8 @@ def stateful_set(obj: Object) -> Errors:
 
 
 def _stateful_strategy(strategy: Object) -> Errors:
-    path, kind, rolling = "spec.updateStrategy", strategy.get("type"), strategy.get("rollingUpdate")
+    path, kind = "spec.updateStrategy", strategy.get("type")
+    rolling: Any = strategy.get("rollingUpdate")
     if kind == "OnDelete":
         if rolling is None:
             return []
@@ -177,7 +180,7 @@ def update_stateful_set(new: Object, old: Object) -> Errors:
 
 def daemon_set(obj: Object) -> Errors:
     spec = obj["spec"]
-    errors, usable = _selector(spec, "daemonset", needed=False)
+    errors, _ = _selector(spec, "daemonset", needed=False)
     errors = [e for e in errors if not e.detail.startswith("empty selector")]
     found = list(errors)
     if spec.get("selector") is None or errors or not checks.selects(spec["selector"], _labels(spec)):
@@ -195,7 +198,8 @@ def _labels(spec: Object) -> dict[str, str]:
 
 
 def _daemon_strategy(strategy: Object) -> Errors:
-    path, kind, rolling = "spec.updateStrategy", strategy.get("type"), strategy.get("rollingUpdate")
+    path, kind = "spec.updateStrategy", strategy.get("type")
+    rolling: Any = strategy.get("rollingUpdate")
     if kind == "OnDelete":
         return []
     if kind != "RollingUpdate":
@@ -310,12 +314,9 @@ def _same_job_template(spec: Object, before: Object, old: Object) -> Errors:
 
 def cron_job(obj: Object) -> Errors:
     spec = obj["spec"]
-    found = _job_spec(spec["jobTemplate"]["spec"], "spec.jobTemplate.spec")
     own: Errors = []
     schedule = spec["schedule"]
-    if not schedule:
-        found.append(required("spec.schedule"))
-    elif problem := schedule_problem(schedule):
+    if schedule and (problem := schedule_problem(schedule)):
         own.append(invalid("spec.schedule", schedule, problem))
     zone = spec.get("timeZone")
     if zone is not None:
@@ -324,5 +325,6 @@ def cron_job(obj: Object) -> Errors:
             own.append(invalid("spec.timeZone", zone, problem))
     own += checks.nonnegative(spec, "spec", "startingDeadlineSeconds")
     own += checks.one_of("spec.concurrencyPolicy", spec.get("concurrencyPolicy"), ("Allow", "Forbid", "Replace"))
+    own += _job_spec(spec["jobTemplate"]["spec"], "spec.jobTemplate.spec")
     own += checks.nonnegative(spec, "spec", "successfulJobsHistoryLimit", "failedJobsHistoryLimit")
-    return own + found
+    return own if schedule else [*own, required("spec.schedule")]
