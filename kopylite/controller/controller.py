@@ -102,14 +102,12 @@ class Controller:
     ) -> None:
         self.spec = spec
         self.sources = tuple(sources)
-        self._environment = environment
-        self._clock = environment.clock
         self._queue: WorkQueue[Request] = WorkQueue(
-            clock=self._clock, rate_limiter=RateLimiter(spec.rate_limit), observer=queue_observer
+            clock=environment.clock, rate_limiter=RateLimiter(spec.rate_limit), observer=queue_observer
         )
         self._reasons: Reasons[Request] = Reasons()
         settler = Settler(spec, self._queue, self._reasons, observer or ReconcileObserver())
-        turn = LoopTurn(self._clock)
+        turn = LoopTurn(environment.clock)
         self._workers = [
             Worker(spec, environment, self._queue, self._reasons, settler, turn) for _ in range(spec.workers or workers)
         ]
@@ -132,9 +130,8 @@ class Controller:
 
     def enqueue(self, request: Request, reason: str, priority: int = 0) -> None:
         """Ask for a run of `request`; the reasons of all asks until then are merged. Ignored when stopping."""
-        if not self._stopping:
-            self._reasons.add(request, reason)
-            self._queue.add(request, priority=priority)
+        self._reasons.add(request, reason)
+        self._queue.add(request, priority=priority)
 
     async def run(self) -> None:
         """Run until stop() was called and the last run ended.
@@ -204,7 +201,7 @@ class Controller:
         for source in self.sources:
             intake.start_soon(source.run, self.enqueue)
         await self._wait_synced()
-        LOGGER.info("controller %s begins, with %d workers", self.name, len(self._workers))
+        LOGGER.info("controller %s begins, workers: %d", self.name, len(self._workers))
         for worker in self._workers:
             runs.start_soon(worker.run)
 

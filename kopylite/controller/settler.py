@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 
+from kopylite.client import rbac_rule
 from kopylite.controller.outcome import Failure, NextRun, Settlement
 from kopylite.controller.reasons import REQUEUE, REQUEUE_AFTER, RETRY, Reasons
 from kopylite.controller.spec import ControllerSpec
-from kopylite.errors import KopyliteError, ReconcileTimeout
+from kopylite.errors import ApiError, Forbidden, KopyliteError, ReconcileTimeout
 from kopylite.observers import ReconcileObserver
 from kopylite.reconcile.context import Context
 from kopylite.reconcile.request import Request
@@ -32,6 +33,7 @@ class Settler:
         # Errors in a row, of keys that have any; kept apart from the queue's failures, which conflicts and
         # Result(requeue=True) count as well. Not kept when nobody asks for it.
         self._errors: dict[Request, int] = {}
+        self._shown_rules: set[str] = set()
 
     def errors(self, request: Request) -> int:
         """Runs of the key that ended with an error since the last one that did not."""
@@ -88,8 +90,16 @@ class Settler:
         level, text = self._line(context, request, failure, after)
         # The API's answer and our own errors say all in one line; only a foreign exception needs its traceback.
         trace = error if not isinstance(error, KopyliteError) else None
-        message = f"{type(error).__name__}: {error}"
+        message = str(error) if isinstance(error, ApiError) else f"{type(error).__name__}: {error}"
         LOGGER.log(level, "%s: %s", text, message, exc_info=trace, extra={"fields": context.fields()})
+        if isinstance(error, Forbidden):
+            self._show_rule(context, rbac_rule(error))
+
+    def _show_rule(self, context: Context, rule: str) -> None:
+        """Once for each rule: the retries of every key would repeat it."""
+        if rule and rule not in self._shown_rules:
+            self._shown_rules.add(rule)
+            LOGGER.error("this RBAC rule is missing:\n%s", rule, extra={"fields": context.fields()})
 
     def _line(self, context: Context, request: Request, failure: Failure, after: float) -> tuple[int, str]:
         """Level and opening words of the log line of a failed run."""

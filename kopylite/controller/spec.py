@@ -81,7 +81,8 @@ class ControllerSpec:
         predicates: drops events of its own kind.
         labels: narrows its own kind by a label selector; see Watch.
         workers: how many reconciles run at the same time; None: the manager's default.
-        timeout: seconds after which a run is cancelled and counts as an error; None: never.
+        timeout: seconds after which a run is cancelled and counts as an error; None: never. It is cancelled as
+            anyio cancels: what its `finally` blocks await is cancelled too, unless they shield it.
         max_retries: give up a key after this many retries in a row, until its next event; None: never.
         rate_limit: how long a failed key waits.
 

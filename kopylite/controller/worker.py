@@ -98,7 +98,7 @@ class Worker:
                     with anyio.CancelScope() as self._scope:
                         await self._serve()
                 except asyncio.CancelledError:
-                    if _task_shall_end():
+                    if _run_shall_end():
                         raise
                 if self._context is not None:
                     self._fail(self._timeout_error())
@@ -124,7 +124,7 @@ class Worker:
             except (KeyboardInterrupt, GeneratorExit):
                 raise
             except asyncio.CancelledError as error:
-                if scope.cancel_called or _task_shall_end():
+                if _run_shall_end():
                     raise
                 self._fail(error)
             except BaseException as error:
@@ -175,8 +175,8 @@ class Worker:
         return error
 
 
-def _task_shall_end() -> bool:
-    """Asked about a CancelledError that nothing of ours caused: whether somebody wants the present task to end.
+def _run_shall_end() -> bool:
+    """Asked about a CancelledError: whether the run is overdue, or somebody wants the whole worker to end.
 
     If not, it is the user's code that raised it, say by awaiting a future that was cancelled, and it is taken back.
     A worker that ended then would be missing from then on, and nobody would be told.

@@ -29,6 +29,8 @@ T = TypeVar("T")
 async def finalize(ctx: Context, obj: T, name: str, cleanup: Callable[[Context, T], Awaitable[Any]]) -> bool:
     """Keep finalizer `name` on a living object; clean up and release one that is being deleted.
 
+    Adding the finalizer gives the object a new resourceVersion; `obj` itself is left as it was read.
+
     Args:
         ctx: the context of the reconcile.
         obj: the object as it was just read.

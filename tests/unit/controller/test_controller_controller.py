@@ -101,7 +101,7 @@ def test_a_controller_that_waits_says_for_what_every_half_minute(caplog: pytest.
     with caplog.at_level(logging.INFO):
         world.clock.run(main)
     waits = "controller widget waits for the cache of Widget.example.com/v1"
-    assert [r.getMessage() for r in caplog.records] == [waits, waits, "controller widget begins, with 1 workers"]
+    assert [r.getMessage() for r in caplog.records] == [waits, waits, "controller widget begins, workers: 1"]
 
 
 def test_stop_ends_the_sources_lets_runs_finish_and_then_run_returns() -> None:

@@ -16,7 +16,7 @@ from kopylite.controller import Controller, ControllerSpec
 from kopylite.controller.worker import TURN, LoopTurn
 from kopylite.errors import Conflict, DecodeError, Invalid, TerminalError
 from kopylite.objects import Kind
-from kopylite.observers import ReconcileObserver
+from kopylite.observers import QueueObserver, ReconcileObserver
 from kopylite.reconcile import Context, Environment, Request, Result
 from kopylite.reconcile.context import RUNNING
 from kopylite.testing.clock import VirtualClock
@@ -55,6 +55,7 @@ class Bench:
     clock: VirtualClock = field(default_factory=VirtualClock)
     notes: Notes = field(default_factory=Notes)
     runs: list[tuple[float, Request, tuple[str, ...]]] = field(default_factory=list)
+    queue_observer: QueueObserver = field(default_factory=QueueObserver)
 
     def play(
         self,
@@ -75,6 +76,7 @@ class Bench:
             Environment("widget", cast("Client", None), clock=self.clock),
             workers=workers,
             observer=self.notes,
+            queue_observer=self.queue_observer,
         )
 
         async def main() -> None:
@@ -344,14 +346,34 @@ def test_a_slow_key_holds_up_no_other_as_long_as_a_worker_is_free(bench: Bench) 
 def test_the_running_context_is_set_during_a_run_and_only_then(bench: Bench) -> None:
     seen: list[Context | None] = []
 
+    class Between(QueueObserver):
+        def taken(self, waited: float) -> None:
+            seen.append(RUNNING.get())
+
     async def behaviour(ctx: Context, request: Request) -> Result | None:
-        seen.append(RUNNING.get())
         assert RUNNING.get() is ctx
         return None
 
+    bench.queue_observer = Between()
     bench.play(behaviour, once(A, B, then=1.0))
-    assert len(seen) == 2
-    assert RUNNING.get() is None
+    assert bench.notes.results == ["success", "success"]
+    assert seen == [None, None]
+
+
+def test_a_stray_cancellation_leaves_no_trace_in_later_runs(bench: Bench) -> None:
+    """A count that stays above 0 would make asyncio's TaskGroup (3.13) cancel its task again."""
+    pending: list[int] = []
+
+    async def behaviour(ctx: Context, request: Request) -> Result | None:
+        if request == A:
+            return await cancels_itself(ctx, request)
+        task = asyncio.current_task()
+        assert task is not None
+        pending.append(task.cancelling())
+        return None
+
+    bench.play(behaviour, once(A, B, then=0.001))
+    assert pending == [0]
 
 
 def test_a_fault_of_the_machinery_is_let_through(bench: Bench) -> None:

@@ -64,6 +64,45 @@ def test_a_delayed_key_wakes_an_idle_worker_at_its_time_and_an_earlier_one_befor
     clock.run(main)
 
 
+def test_every_idle_worker_is_woken_at_the_time_of_its_key() -> None:
+    clock = VirtualClock()
+    woken: list[tuple[str, float]] = []
+
+    async def worker(queue: WorkQueue[str]) -> None:
+        key, _ = await queue.get()
+        woken.append((key, clock.monotonic()))
+
+    async def main() -> None:
+        queue = make(clock)
+        async with asyncio.TaskGroup() as group:
+            for _ in range(3):
+                group.create_task(worker(queue))
+            await asyncio.sleep(0)
+            for key, after in (("a", 1.0), ("b", 2.0), ("c", 4.0)):
+                queue.add(key, after=after)
+
+    clock.run(main)
+    assert woken == [("a", 1.0), ("b", 2.0), ("c", 4.0)]
+
+
+def test_done_wakes_an_idle_worker_for_a_key_that_was_added_during_its_run() -> None:
+    clock = VirtualClock()
+
+    async def main() -> None:
+        queue = make(clock)
+        queue.add("a")
+        await queue.get()
+        queue.add("a")
+        async with asyncio.TaskGroup() as group:
+            waiting = group.create_task(queue.get())
+            await asyncio.sleep(1.0)
+            assert not waiting.done()
+            queue.done("a")
+        assert waiting.result() == ("a", 0)
+
+    clock.run(main)
+
+
 def test_a_wake_up_that_its_worker_cannot_use_goes_to_another() -> None:
     clock = VirtualClock()
 
