@@ -15,11 +15,11 @@ from kopylite.apiserver.crds import (
     needs_cleanup,
 )
 from kopylite.apiserver.deletion import Deleter
+from kopylite.apiserver.history import DELETED, Change, Record
 from kopylite.apiserver.metadata import timestamp
 from kopylite.apiserver.options import DeleteOptions
 from kopylite.apiserver.requests import Request, Target
 from kopylite.apiserver.resources import Resource
-from kopylite.apiserver.store import DELETED, Change, Record
 from kopylite.apiserver.world import Call, World
 from kopylite.apiserver.writes import is_finished
 

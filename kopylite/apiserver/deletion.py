@@ -9,10 +9,11 @@ from typing import Any
 
 import msgspec
 
+from kopylite.apiserver.history import Record
 from kopylite.apiserver.lifecycle import IMMORTAL_NAMESPACES
 from kopylite.apiserver.metadata import FOREGROUND, ORPHAN, timestamp
 from kopylite.apiserver.options import DeleteOptions
-from kopylite.apiserver.store import Moved, Record
+from kopylite.apiserver.store import Moved
 from kopylite.apiserver.world import (
     Admission,
     Call,

@@ -10,11 +10,11 @@ from typing import Any
 
 import msgspec
 
+from kopylite.apiserver.history import Compacted, Record
 from kopylite.apiserver.negotiation import Media
 from kopylite.apiserver.options import ListOptions, parse_version
 from kopylite.apiserver.resources import Resource
 from kopylite.apiserver.selectors import check_field_labels
-from kopylite.apiserver.store import Compacted, Record
 from kopylite.apiserver.views import View
 from kopylite.apiserver.world import Call, World, body_in, fields_in
 from kopylite.errors import BadRequest, Cause, Expired, GatewayTimeout

@@ -33,7 +33,7 @@ _SERVER_SET = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePe
 
 def timestamp(moment: datetime) -> str:
     """RFC 3339 in UTC with whole seconds, as metav1.Time."""
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return f"{moment.isoformat(timespec='seconds')[:19]}Z"
 
 
 def decode_metadata(obj: dict[str, Any]) -> list[str]:

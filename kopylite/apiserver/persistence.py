@@ -13,7 +13,8 @@ import anyio.abc
 import anyio.to_thread
 import msgspec
 
-from kopylite.apiserver.store import Change, Record, Store
+from kopylite.apiserver.history import Change, Record
+from kopylite.apiserver.store import Store
 from kopylite.clock import Clock
 from kopylite.errors import UsageError
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from kopylite.apiserver.history import Change
 from kopylite.apiserver.requests import AUTHENTICATED, MASTERS, Target, User
 from kopylite.apiserver.scale import selector_text
 from kopylite.apiserver.selectors import parse_label_selector
-from kopylite.apiserver.store import Change, Store
+from kopylite.apiserver.store import Store
 
 GROUP = "rbac.authorization.k8s.io"
 _SERVICE_ACCOUNT = "system:serviceaccount:"

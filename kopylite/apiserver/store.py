@@ -1,33 +1,25 @@
-"""Store: every object as immutable encoded bytes, one resourceVersion counter, and the recent history.
+"""Store: every object as immutable encoded bytes, under one resourceVersion counter.
 
 All methods are synchronous and run between two awaits, so a write is atomic and seen by all readers at once.
-A watcher holds no buffer: it is a position in the history of its collection. One that falls behind the
-kept window is told so (`Outrun`) and its stream ends; nothing is buffered for it without bound.
 """
 
 from __future__ import annotations
 
-import asyncio
-import bisect
-import heapq
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
+from kopylite.apiserver.history import ADDED, DELETED, MODIFIED, Change, Collection, Record
 from kopylite.clock import SYSTEM_CLOCK, Clock
 
 # A real server's counter is past the bootstrap objects when the first client comes.
 FIRST_VERSION = 1000
+# etcd's --max-request-bytes.
+MAX_OBJECT_BYTES = 1536 * 1024
 # etcd is compacted each 5 minutes; kube-apiserver's watch cache keeps at least 75 s and up to 102,400 events.
 HISTORY_SECONDS = 300.0
 HISTORY_EVENTS = 20_000
-
-# Sorts behind every character of a key.
-_AFTER_ALL = "\U0010ffff"
-
-ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
 
 
 class AlreadyStored(Exception):
@@ -46,215 +38,8 @@ class Moved(Exception):
         self.record = record
 
 
-class Compacted(Exception):
-    """History from the asked version on is no longer kept; `oldest` is the oldest that is."""
-
-    def __init__(self, oldest: int) -> None:
-        super().__init__(str(oldest))
-        self.oldest = oldest
-
-
-class Outrun(Exception):
-    """A watcher was slower than the history window."""
-
-
-class Record(msgspec.Struct, frozen=True, gc=False):
-    """One stored object. `body` is its JSON, resourceVersion included; `shape` names the form of the body.
-
-    `labels` and `fields` (the selectable ones besides name and namespace) are what selectors look at.
-    """
-
-    key: str
-    version: int
-    uid: str
-    shape: str
-    body: bytes
-    labels: dict[str, str] | None = None
-    fields: dict[str, str] | None = None
-
-    @property
-    def namespace(self) -> str:
-        return self.key.rpartition("/")[0]
-
-    @property
-    def name(self) -> str:
-        return self.key.rpartition("/")[2]
-
-    def decode(self) -> dict[str, Any]:
-        """A fresh copy of the object."""
-        obj: dict[str, Any] = msgspec.json.decode(self.body)
-        return obj
-
-
-@dataclass(slots=True, eq=False)
-class Change:
-    """One write as watchers see it.
-
-    Attributes:
-        record: the object afterwards; of a deletion the last state, with the version of the deletion.
-        previous: the object before; None for a creation.
-        frames: encoded watch events, made once for all watchers, by whatever tells them apart.
-    """
-
-    type: str
-    record: Record
-    previous: Record | None
-    time: float
-    frames: dict[Any, bytes] = field(default_factory=dict)
-
-    @property
-    def version(self) -> int:
-        return self.record.version
-
-
-class Subscription:
-    """A reader's place in the history of one collection. Close it when done."""
-
-    __slots__ = ("_collection", "position")
-
-    def __init__(self, collection: Collection, position: int) -> None:
-        self._collection = collection
-        self.position = position
-        collection.subscriptions.add(self)
-
-    def take(self, limit: int = 256) -> list[Change]:
-        """The next changes in order, at most `limit`, none if there are none yet. Raises Outrun."""
-        log = self._collection
-        start = self.position - log.first
-        if start < 0:
-            raise Outrun
-        changes = log.changes[start : start + limit]
-        self.position += len(changes)
-        return changes
-
-    async def wait(self) -> None:
-        """Return when `take` would yield something (or raise), or the collection was closed."""
-        log = self._collection
-        while self.position >= log.first + len(log.changes) and not log.closed:
-            future = asyncio.get_running_loop().create_future()
-            log.waiters.append(future)
-            try:
-                await future
-            finally:
-                if not future.done():
-                    log.waiters.remove(future)
-
-    @property
-    def closed(self) -> bool:
-        return self._collection.closed
-
-    def close(self) -> None:
-        self._collection.subscriptions.discard(self)
-
-
-class Collection:
-    """The objects of one storage name, in key order, and their history.
-
-    Attributes:
-        oldest: changes after this version are all at hand; a reader from an earlier one is refused.
-        changes: the history; `first` is the position of its first entry, counted from the beginning of time.
-        closed: the collection is no longer served: watchers end.
-    """
-
-    def __init__(self, oldest: int) -> None:
-        self.records: dict[str, Record] = {}
-        self.keys: list[str] = []
-        self.oldest = oldest
-        self.first = 0
-        self.changes: list[Change] = []
-        self.waiters: list[asyncio.Future[None]] = []
-        self.subscriptions: set[Subscription] = set()
-        self.closed = False
-
-    def apply(self, change: Change) -> None:
-        """Take in a change whose version is newer than all before, and wake the watchers."""
-        key = change.record.key
-        if change.type == DELETED:
-            del self.records[key]
-            del self.keys[bisect.bisect_left(self.keys, key)]
-        else:
-            if key not in self.records:
-                bisect.insort(self.keys, key)
-            self.records[key] = change.record
-        self.changes.append(change)
-        self.wake()
-
-    def wake(self) -> None:
-        waiters, self.waiters = self.waiters, []
-        for future in waiters:
-            if not future.done():
-                future.set_result(None)
-
-    def scan(self, prefix: str, start: str, version: int) -> Iterator[Record]:
-        """The records as of `version`, keys >= start and with the prefix, in key order.
-
-        Raises:
-            Compacted: at once, if that version is no longer known.
-        """
-        return self._merge(prefix, max(start, prefix), self._before(version))
-
-    def count(self, prefix: str, start: str, version: int) -> int:
-        """How many records `scan` would yield. Raises Compacted."""
-        before = self._before(version)
-        first = bisect.bisect_left(self.keys, max(start, prefix))
-        last = bisect.bisect_left(self.keys, prefix + _AFTER_ALL) if prefix else len(self.keys)
-        concerned = [key for key in before if key >= start and key.startswith(prefix)]
-        return last - first + sum((before[key] is not None) - (key in self.records) for key in concerned)
-
-    def _before(self, version: int) -> dict[str, Record | None]:
-        """What the objects changed since `version` were then."""
-        if version < self.oldest:
-            raise Compacted(self.oldest)
-        before: dict[str, Record | None] = {}
-        for change in reversed(self.changes):
-            if change.version <= version:
-                break
-            before[change.record.key] = change.previous
-        return before
-
-    def _merge(self, prefix: str, start: str, before: dict[str, Record | None]) -> Iterator[Record]:
-        live = self.keys[bisect.bisect_left(self.keys, start) :]
-        gone = sorted(k for k in before if k >= start and k not in self.records)
-        for key in heapq.merge(live, gone) if gone else live:
-            if not key.startswith(prefix):
-                return
-            record = before[key] if key in before else self.records.get(key)
-            if record is not None:
-                yield record
-
-    def subscribe(self, version: int) -> Subscription:
-        """A reader of all changes after `version`. Raises Compacted."""
-        if version < self.oldest:
-            raise Compacted(self.oldest)
-        index = bisect.bisect_right(self.changes, version, key=lambda c: c.version)
-        return Subscription(self, self.first + index)
-
-    def forget(self, version: int) -> None:
-        """Refuse readers from before `version`; drop what no present watcher has still to read."""
-        self.oldest = max(self.oldest, version)
-        unread = min((s.position for s in self.subscriptions), default=self.first + len(self.changes))
-        index = bisect.bisect_right(self.changes, self.oldest, key=lambda c: c.version)
-        self._drop(min(index, unread - self.first))
-
-    def trim(self, keep: int, before: float) -> None:
-        """Keep at most `keep` changes, and none that is older than the time `before`."""
-        index = bisect.bisect_left(self.changes, before, key=lambda c: c.time)
-        if len(self.changes) - index > keep:
-            index = len(self.changes) - keep
-        if index > 0:
-            self.oldest = max(self.oldest, self.changes[index - 1].version)
-            self._drop(index)
-
-    def _drop(self, count: int) -> None:
-        if count > 0:
-            del self.changes[:count]
-            self.first += count
-
-    def copy(self) -> Collection:
-        twin = Collection(self.oldest)
-        twin.records, twin.keys = dict(self.records), list(self.keys)
-        twin.first, twin.changes = self.first, list(self.changes)
-        return twin
+class TooLarge(Exception):
+    """The object's JSON is larger than the store takes."""
 
 
 class Store:
@@ -295,7 +80,7 @@ class Store:
     def create(
         self, storage: str, key: str, obj: dict[str, Any], *, shape: str, fields: dict[str, str] | None = None
     ) -> Record:
-        """Store a new object; sets its metadata.resourceVersion. Raises AlreadyStored."""
+        """Store a new object; sets its metadata.resourceVersion. Raises AlreadyStored, TooLarge."""
         present = self.get(storage, key)
         if present is not None:
             raise AlreadyStored(present)
@@ -311,7 +96,12 @@ class Store:
         shape: str,
         fields: dict[str, str] | None = None,
     ) -> Record:
-        """Replace the object; sets its metadata.resourceVersion. Raises Moved unless `expected` is stored."""
+        """Replace the object; sets its metadata.resourceVersion.
+
+        Raises:
+            Moved: `expected` is no longer what is stored.
+            TooLarge: the new object is.
+        """
         present = self.get(storage, key)
         if present is not expected:
             raise Moved(present)
@@ -376,12 +166,15 @@ class Store:
         version = self.version + self.step
         metadata = obj["metadata"]
         metadata["resourceVersion"] = str(version)
+        body = msgspec.json.encode(obj)
+        if len(body) > MAX_OBJECT_BYTES:
+            raise TooLarge(key)
         return Record(
             key=key,
             version=version,
             uid=metadata.get("uid", ""),
             shape=shape,
-            body=msgspec.json.encode(obj),
+            body=body,
             labels=metadata.get("labels") or None,
             fields=fields,
         )

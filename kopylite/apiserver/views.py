@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
+from kopylite.apiserver.history import Change, Record
 from kopylite.apiserver.negotiation import Media
 from kopylite.apiserver.resources import Resource
-from kopylite.apiserver.store import Change, Record
 from kopylite.apiserver.tables import TableView, partial_metadata
 from kopylite.apiserver.world import World, body_in, object_in
 from kopylite.errors import NotAcceptable

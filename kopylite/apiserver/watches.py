@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 
+from kopylite.apiserver.history import ADDED, DELETED, MODIFIED, Change, Compacted, Outrun, Record, Subscription
 from kopylite.apiserver.lists import matcher, wait_for_version
 from kopylite.apiserver.negotiation import Media
 from kopylite.apiserver.options import ListOptions
-from kopylite.apiserver.store import ADDED, DELETED, MODIFIED, Change, Compacted, Outrun, Record, Subscription
 from kopylite.apiserver.views import View, error_event
 from kopylite.apiserver.world import Call, World
 from kopylite.errors import Expired

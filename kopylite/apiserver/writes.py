@@ -11,11 +11,12 @@ import msgspec
 
 from kopylite.apiserver import metadata as meta
 from kopylite.apiserver.decoding import canonical
+from kopylite.apiserver.history import Record
 from kopylite.apiserver.lifecycle import check_namespace
 from kopylite.apiserver.options import WriteOptions, parse_version
 from kopylite.apiserver.patching.apply import update_managed_fields
 from kopylite.apiserver.schema.field_errors import FieldError, invalid_error
-from kopylite.apiserver.store import AlreadyStored, Moved, Record
+from kopylite.apiserver.store import AlreadyStored, Moved, TooLarge
 from kopylite.apiserver.world import (
     Admission,
     Call,
@@ -27,8 +28,6 @@ from kopylite.apiserver.world import (
 )
 from kopylite.errors import AlreadyExists, ApiError, BadRequest, Conflict, InternalError
 
-# etcd's --max-request-bytes.
-MAX_STORED_BYTES = 1536 * 1024
 GENERATE_NAME_TRIES = 8
 # How often a patch is computed anew when somebody else writes in between, as upstream.
 PATCH_RETRIES = 5
@@ -84,6 +83,8 @@ class Writer:
             except AlreadyStored as taken:
                 if not generated or attempt == GENERATE_NAME_TRIES - 1:
                     raise already_exists(call, taken.record, generated=generated) from None
+            except TooLarge:
+                raise too_large() from None
         raise AssertionError("unreachable: the last try raises")
 
     async def _create(self, call: Call, obj: dict[str, Any], options: WriteOptions, managed: bool) -> Written:
@@ -110,8 +111,7 @@ class Writer:
             raise InternalError("resourceVersion should not be set on objects to be created", reason="")
         obj = canonical(obj)
         if options.dry_run:
-            return Written(_checked_size(msgspec.json.encode(obj)), created=True)
-        _checked_size(msgspec.json.encode(obj))
+            return Written(msgspec.json.encode(obj), created=True)
         fields = selectable_fields(resource, obj)
         record = world.store.create(resource.storage, key, obj, shape=resource.shape, fields=fields)
         return Written(record.body, created=True)
@@ -136,6 +136,8 @@ class Writer:
                 return await self._update(call, record, change, options, policy)
             except Moved:
                 continue
+            except TooLarge:
+                raise too_large() from None
         raise modified(call)
 
     async def _update(
@@ -173,9 +175,8 @@ class Writer:
             if not options.dry_run:
                 store.delete(resource.storage, call.key, record)
             return Written(msgspec.json.encode(obj))
-        body = _checked_size(msgspec.json.encode(obj))
         if options.dry_run or obj == live:
-            return Written(body)
+            return Written(msgspec.json.encode(obj))
         fields = selectable_fields(resource, obj)
         written = store.update(resource.storage, call.key, obj, record, shape=resource.shape, fields=fields)
         return Written(written.body)
@@ -258,6 +259,10 @@ def already_exists(call: Call, record: Record, *, generated: bool = False) -> Ap
     return AlreadyExists(text, details=qualified_details(resource, record.name), retry_after=1 if generated else None)
 
 
+def too_large() -> InternalError:
+    return InternalError("etcdserver: request is too large", reason="")
+
+
 def conflict(call: Call, text: str, *, kind: str = "") -> Conflict:
     """Args: kind: what `details.kind` and the message name, if not the plural."""
     named = kind or call.resource.plural
@@ -292,9 +297,3 @@ def _changed(obj: dict[str, Any], old: dict[str, Any], has_status: bool) -> bool
     """Whether anything differs that generation counts."""
     aside = ("metadata", "status") if has_status else ("metadata",)
     return any(obj.get(key) != old.get(key) for key in obj.keys() | old.keys() if key not in aside)
-
-
-def _checked_size(body: bytes) -> bytes:
-    if len(body) > MAX_STORED_BYTES:
-        raise InternalError("etcdserver: request is too large", reason="")
-    return body
