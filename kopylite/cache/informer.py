@@ -18,6 +18,7 @@ from kopylite.cache.steps import Phase, Problem, Snapshot
 from kopylite.cache.store import Delta, Store
 from kopylite.cache.watchstate import WatchState
 from kopylite.clock import Clock
+from kopylite.errors import ApiError
 from kopylite.objects import Kind, ObjectKey
 from kopylite.observers import InformerObserver
 
@@ -209,7 +210,7 @@ class Informer:
             handlers=len(self._handles),
             last_event_age=None if self._last_event is None else now - self._last_event,
             last_byte_age=now - heard if heard else None,
-            problem=f"{type(problem.error).__name__}: {problem.error}" if problem else "",
+            problem=_text(problem.error) if problem else "",
             problem_age=now - problem.since if problem else 0.0,
         )
 
@@ -260,3 +261,8 @@ class Informer:
             await anyio.lowlevel.checkpoint()
         if self.has_state:
             handle._caught_up.set()
+
+
+def _text(error: Exception) -> str:
+    """An ApiError's own text begins with its name."""
+    return str(error) if isinstance(error, ApiError) else f"{type(error).__name__}: {error}"

@@ -55,9 +55,12 @@ class TextFormatter(_FieldFormatter):
     """`2026-11-29T20:17:10.123Z INFO  logger: message  controller=myapp namespace=default name=a …`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        line = f"{_timestamp(record)} {record.levelname:<7} {record.name}: {record.getMessage()}"
+        # A message of several lines keeps them together at its end, so that a person can copy them.
+        first, newline, rest = record.getMessage().partition("\n")
+        line = f"{_timestamp(record)} {record.levelname:<7} {record.name}: {first}"
         if fields := self.fields_of(record):
             line += "  " + " ".join(f"{name}={_plain(value)}" for name, value in fields.items())
+        line += newline + rest
         if trace := self.trace_of(record):
             line += "\n" + trace
         return redact(line)

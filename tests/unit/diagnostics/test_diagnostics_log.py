@@ -37,6 +37,12 @@ def test_a_text_line_without_fields_ends_with_its_message() -> None:
     assert TextFormatter().format(record("hello")).endswith("shop: hello")
 
 
+def test_the_lines_of_a_message_stay_together() -> None:
+    lines = TextFormatter(context).format(record("a rule is missing:\n- verbs: [get]")).splitlines()
+    assert "a rule is missing:  controller=myapp" in lines[0]
+    assert lines[1:] == ["- verbs: [get]"]
+
+
 def test_a_json_line_is_one_object_with_fields_as_values() -> None:
     line = JsonFormatter(context).format(record("scaled", replicas=3, fields={"outcome": "updated"}))
     assert "\n" not in line
