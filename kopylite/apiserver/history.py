@@ -174,7 +174,7 @@ class Collection:
         first = bisect.bisect_left(self.keys, max(start, prefix))
         last = bisect.bisect_left(self.keys, prefix + _AFTER_ALL) if prefix else len(self.keys)
         concerned = [key for key in before if key >= start and key.startswith(prefix)]
-        return last - first + sum((before[key] is not None) - (key in self.records) for key in concerned)
+        return max(0, last - first) + sum((before[key] is not None) - (key in self.records) for key in concerned)
 
     def _before(self, version: int) -> dict[str, Record | None]:
         """What the objects changed since `version` were then."""
