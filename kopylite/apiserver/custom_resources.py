@@ -37,7 +37,7 @@ class CustomResourceStrategy:
     Args:
         api_version: "group/version".
         kind: the Kind.
-        schema: `openAPIV3Schema` of the version.
+        schema: `openAPIV3Schema` of the version; kept as `definition`.
         has_status: the status sub-resource is declared.
         scale: the paths of the scale sub-resource, if declared.
     """
@@ -53,6 +53,7 @@ class CustomResourceStrategy:
     ) -> None:
         self.api_version = api_version
         self.kind = kind
+        self.definition = schema
         self.has_status = has_status
         self.schema = SchemaNode(_published(schema))
         self._structural = SchemaNode(schema)
