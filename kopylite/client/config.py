@@ -74,7 +74,7 @@ def load_config(kubeconfig: str | Path | None = None, context: str | None = None
     if listed := [Path(p).expanduser() for p in os.environ.get("KUBECONFIG", "").split(os.pathsep) if p]:
         return from_kubeconfig(read_kubeconfig(listed, skip_missing=True), context)
     if context is None and "KUBERNETES_SERVICE_HOST" in os.environ and (SERVICE_ACCOUNT / "token").exists():
-        return in_cluster()
+        return in_cluster(SERVICE_ACCOUNT)
     default = Path.home() / ".kube" / "config"
     if not default.exists():
         raise KubeconfigError(

@@ -217,7 +217,7 @@ def auth_provider(user: Mapping[str, Any], where: str, *, clock: Clock = SYSTEM_
     kubeconfig = {
         "current-context": "",
         "contexts": [{"name": "", "context": {"cluster": "", "user": "it"}}],
-        "clusters": [{"name": "", "cluster": {}}],
+        "clusters": [{"name": "", "cluster": {"server": "http://unused"}}],
         "users": [{"name": "it", "user": json.loads(json.dumps(user, default=str))}],
     }
 

@@ -1,0 +1,309 @@
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+import trustme
+
+from kopylite.client.config import ClientConfig
+from kopylite.client.credentials import CachedCredentials, Identity, StaticCredentials, bearer, token_file
+from kopylite.client.tls import TlsSettings
+from kopylite.client.transport import AiohttpTransport
+from kopylite.client.verbs import ApiRequest
+from kopylite.errors import ConnectionFailed, RequestTimeout, StreamBroken
+from kopylite.observers import ClientObserver
+from tests.unit.client.scripted import Received, ScriptedServer, answer, chunked, reset
+
+GET = ApiRequest("GET", "/api/v1/nodes/a%2Fb", {"fieldManager": "me", "x": "a b"})
+POST = ApiRequest("POST", "/api/v1/nodes", body=b'{"a":1}', content_type="application/json")
+
+
+Opener = Callable[..., AiohttpTransport]
+
+
+class Observer(ClientObserver):
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, str]] = []
+
+    def requested(self, *, method: str, host: str, code: str, seconds: float) -> None:
+        assert seconds >= 0
+        assert host.startswith("127.0.0.1:")
+        self.seen.append((method, code))
+
+
+@pytest.fixture
+async def opened() -> AsyncIterator[list[AiohttpTransport]]:
+    transports: list[AiohttpTransport] = []
+    yield transports
+    for transport in transports:
+        await transport.aclose()
+
+
+@pytest.fixture
+def open_to(opened: list[AiohttpTransport]) -> Opener:
+    """Makes a transport that is closed at the end."""
+
+    def make(server: str, observer: ClientObserver | None = None, **settings: Any) -> AiohttpTransport:
+        transport = AiohttpTransport(ClientConfig(server, **settings), observer=observer)
+        opened.append(transport)
+        return transport
+
+    return make
+
+
+async def test_path_query_headers_and_body_go_out_as_given(open_to: Opener) -> None:
+    async with ScriptedServer(answer(body=b'{"kind":"Node"}', X_More="yes")) as server:
+        transport = open_to(
+            server.url, credentials=StaticCredentials(bearer("t")), headers=(("Impersonate-User", "a"),)
+        )
+        response = await transport.request(GET)
+        assert (response.status, response.body, response.headers["x-more"]) == (200, b'{"kind":"Node"}', "yes")
+        await transport.request(POST)
+    get, post = server.received
+    assert (get.method, get.target) == ("GET", "/api/v1/nodes/a%2Fb?fieldManager=me&x=a%20b")
+    assert get.headers["authorization"] == "Bearer t"
+    assert get.headers["impersonate-user"] == "a"
+    assert get.headers["accept-encoding"] == "identity"
+    assert get.headers["user-agent"].startswith("kopylite")
+    assert (post.body, post.headers["content-type"]) == (b'{"a":1}', "application/json")
+    assert server.connections == 1, "connections are kept"
+
+
+async def test_answers_of_any_status_are_returned_and_observed(open_to: Opener) -> None:
+    observer = Observer()
+    async with ScriptedServer(answer(404, b"nope"), answer(500, b"<html>")) as server:
+        transport = open_to(server.url, observer)
+        assert (await transport.request(GET)).status == 404
+        assert (await transport.request(POST)).body == b"<html>"
+    assert observer.seen == [("GET", "404"), ("POST", "500")]
+
+
+async def test_a_server_that_asks_to_wait_is_asked_again_even_for_a_post(open_to: Opener) -> None:
+    observer = Observer()
+    busy = b'{"kind":"Status","reason":"TooManyRequests","details":{"retryAfterSeconds":0.01}}'
+    async with ScriptedServer(answer(429, busy), answer(503, b"", Retry_After="0"), answer(201)) as server:
+        assert (await open_to(server.url, observer).request(POST)).status == 201
+    assert observer.seen == [("POST", "429"), ("POST", "503"), ("POST", "201")]
+    assert [r.body for r in server.received] == [POST.body] * 3
+
+
+async def test_a_reset_is_retried_for_a_read_and_not_for_a_write(open_to: Opener) -> None:
+    async with ScriptedServer(reset, answer()) as server:
+        assert (await open_to(server.url).request(GET)).status == 200
+    async with ScriptedServer(reset, answer()) as server:
+        with pytest.raises(StreamBroken):
+            await open_to(server.url).request(POST)
+    assert len(server.received) == 1
+
+
+async def test_an_answer_cut_in_the_middle_is_broken(open_to: Opener) -> None:
+    async def half(_: Received, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{")
+        writer.close()
+
+    async with ScriptedServer(half) as server:
+        with pytest.raises(StreamBroken):
+            await open_to(server.url).request(POST)
+
+
+async def test_a_refused_connection_is_tried_again_until_the_server_is_back(open_to: Opener) -> None:
+    async with ScriptedServer(answer()) as server:
+        port, url = server.port, server.url
+    transport = open_to(url)
+    with pytest.raises(ConnectionFailed, match="no connection to"):
+        await transport.request(POST, timeout=0.05)
+    back = ScriptedServer(answer(201))
+
+    async def return_later() -> None:
+        await anyio.sleep(0.15)
+        back._server = await asyncio.start_server(back._serve, "127.0.0.1", port)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(return_later)
+        assert (await transport.request(POST)).status == 201
+    await back.__aexit__()
+
+
+async def test_a_silent_server_ends_in_a_timeout(open_to: Opener) -> None:
+    async def silence(_: Received, writer: asyncio.StreamWriter) -> None:
+        await asyncio.Event().wait()
+
+    observer = Observer()
+    async with ScriptedServer(silence) as server:
+        with anyio.fail_after(5), pytest.raises(RequestTimeout):
+            await open_to(server.url, observer).request(GET, timeout=0.1)
+    assert observer.seen == [("GET", "<error>")]
+
+
+async def test_a_redirect_is_not_followed(open_to: Opener) -> None:
+    async with ScriptedServer(answer(302, b"", Location="http://127.0.0.1:9/steal")) as server:
+        transport = open_to(server.url, credentials=StaticCredentials(bearer("t")))
+        assert (await transport.request(GET)).status == 302
+
+
+async def test_a_401_renews_the_credentials_once(open_to: Opener, tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    path.write_text("old")
+
+    async def check(received: Received, writer: asyncio.StreamWriter) -> None:
+        good = received.headers["authorization"] == "Bearer new"
+        path.write_text("new")
+        writer.write(answer(200 if good else 401))
+
+    async with ScriptedServer(check) as server:
+        transport = open_to(server.url, credentials=token_file(path))
+        assert (await transport.request(POST)).status == 200
+    assert [r.headers["authorization"] for r in server.received] == ["Bearer old", "Bearer new"]
+
+
+async def test_a_lasting_401_is_an_answer_after_one_renewal(open_to: Opener) -> None:
+    loads = 0
+
+    async def load() -> Identity:
+        nonlocal loads
+        loads += 1
+        return bearer(str(loads))
+
+    async with ScriptedServer(answer(401)) as server:
+        transport = open_to(server.url, credentials=CachedCredentials(load))
+        assert (await transport.request(GET)).status == 401
+        async with transport.stream(GET) as stream:
+            assert stream.status == 401
+    assert len(server.received) == 4
+    async with ScriptedServer(answer(401)) as server:
+        assert (await open_to(server.url, credentials=StaticCredentials(bearer("t"))).request(GET)).status == 401
+    assert len(server.received) == 1
+
+
+async def test_a_warning_of_the_server_is_logged_once(open_to: Opener, caplog: pytest.LogCaptureFixture) -> None:
+    async with ScriptedServer(answer(200, Warning='299 - "v1 is deprecated"')) as server:
+        transport = open_to(server.url)
+        for _ in range(3):
+            await transport.request(GET)
+    assert [r.getMessage() for r in caplog.records] == ['the API server warns: 299 - "v1 is deprecated"']
+
+
+async def test_a_stream_hands_out_chunks_and_ends_when_the_server_ends_it(open_to: Opener) -> None:
+    async with (
+        ScriptedServer(chunked(b"one\n", b"two\n")) as server,
+        open_to(server.url).stream(GET) as stream,
+    ):
+        assert stream.status == 200
+        assert b"".join([chunk async for chunk in stream.chunks()]) == b"one\ntwo\n"
+
+
+async def test_a_stream_that_is_cut_breaks_after_what_came(open_to: Opener) -> None:
+    got = b""
+    async with ScriptedServer(chunked(b"one\n", end=False)) as server, open_to(server.url).stream(GET) as stream:
+        with pytest.raises(StreamBroken):  # noqa: PT012 - the loop is what raises
+            async for chunk in stream.chunks():
+                got += chunk
+    assert got == b"one\n"
+
+
+async def test_a_closed_stream_wakes_its_reader(open_to: Opener) -> None:
+    async def quiet(_: Received, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        await asyncio.Event().wait()
+
+    with anyio.fail_after(5):
+        async with ScriptedServer(quiet) as server, open_to(server.url).stream(GET) as stream:
+
+            async def read() -> None:
+                with pytest.raises(StreamBroken):
+                    async for _ in stream.chunks():
+                        pass
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(read)
+                await anyio.wait_all_tasks_blocked()
+                await stream.aclose()
+                await stream.aclose()
+
+
+async def test_streams_do_not_use_up_the_connections_of_requests(
+    open_to: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kopylite.client.transport.MAX_CONNECTIONS", 1)
+
+    async def serve(received: Received, writer: asyncio.StreamWriter) -> None:
+        writer.write(answer() if received.method == "POST" else b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n")
+
+    async with ScriptedServer(serve) as server:
+        transport = open_to(server.url)
+        with anyio.fail_after(5):
+            async with transport.stream(GET), transport.stream(GET), transport.stream(GET):
+                assert (await transport.request(POST)).status == 200
+
+
+async def test_a_stream_is_not_retried(open_to: Opener) -> None:
+    async with (
+        ScriptedServer(answer(429, b"busy", Retry_After="1")) as server,
+        open_to(server.url).stream(GET) as stream,
+    ):
+        assert (stream.status, stream.headers["retry-after"], await stream.read()) == (429, "1", b"busy")
+    assert len(server.received) == 1
+    with pytest.raises(ConnectionFailed):
+        async with open_to(server.url).stream(GET):
+            pass
+
+
+@pytest.fixture(scope="module")
+def ca() -> trustme.CA:
+    return trustme.CA()
+
+
+def server_tls(ca: trustme.CA, name: str, *, wants_client: bool = False) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    ca.issue_cert(name).configure_cert(context)
+    if wants_client:
+        ca.configure_trust(context)
+        context.verify_mode = ssl.CERT_REQUIRED
+    return context
+
+
+async def test_a_server_is_verified_by_its_ca_and_name(open_to: Opener, ca: trustme.CA) -> None:
+    pem = ca.cert_pem.bytes()
+    async with ScriptedServer(answer(), tls=server_tls(ca, "api.internal")) as server:
+        named = open_to(server.url, tls=TlsSettings(pem, server_name="api.internal"))
+        assert (await named.request(GET)).status == 200
+        assert (await open_to(server.url, tls=TlsSettings(insecure=True)).request(GET)).status == 200
+        with pytest.raises(ConnectionFailed, match="not trusted"):
+            await open_to(server.url, tls=TlsSettings(pem)).request(GET, timeout=1)
+        with pytest.raises(ConnectionFailed, match="not trusted"):
+            await open_to(server.url, tls=TlsSettings(trustme.CA().cert_pem.bytes())).request(GET, timeout=1)
+
+
+async def test_the_client_shows_its_certificate(open_to: Opener, ca: trustme.CA) -> None:
+    cert = ca.issue_cert("client")
+    chain = b"".join(blob.bytes() for blob in cert.cert_chain_pems)
+    tls = TlsSettings(ca.cert_pem.bytes(), chain, cert.private_key_pem.bytes())
+    async with ScriptedServer(answer(), tls=server_tls(ca, "127.0.0.1", wants_client=True)) as server:
+        assert (await open_to(server.url, tls=tls).request(GET)).status == 200
+
+
+async def test_a_rotated_ca_is_taken_up_without_a_restart(open_to: Opener, ca: trustme.CA, tmp_path: Path) -> None:
+    path, other = tmp_path / "ca.crt", trustme.CA()
+    path.write_bytes(other.cert_pem.bytes())
+    async with ScriptedServer(answer(), tls=server_tls(ca, "127.0.0.1")) as server:
+        transport = open_to(server.url, tls=TlsSettings(path))
+        with pytest.raises(ConnectionFailed):
+            await transport.request(GET, timeout=0.01)
+        path.write_bytes(ca.cert_pem.bytes() + other.cert_pem.bytes())
+        assert (await transport.request(GET)).status == 200
+
+
+async def test_a_proxy_gets_the_request_and_its_password_stays_out_of_errors(open_to: Opener) -> None:
+    async with ScriptedServer(answer()) as proxy:
+        transport = open_to("http://127.0.0.1:9", proxy=f"http://user:hush@127.0.0.1:{proxy.port}")
+        assert (await transport.request(GET)).status == 200
+    assert proxy.received[0].target.startswith("http://127.0.0.1:9/api/v1/nodes/")
+    assert proxy.received[0].headers["proxy-authorization"].startswith("Basic ")
+    with pytest.raises(ConnectionFailed) as caught:
+        await transport.request(GET, timeout=0.05)
+    assert "hush" not in str(caught.value)
