@@ -30,6 +30,15 @@ def test_a_discarded_key_does_not_come_out() -> None:
     assert heap.pop_due(9.0) == []
 
 
+def test_a_key_that_comes_back_for_the_same_time_takes_its_place_behind_the_others() -> None:
+    heap: DelayHeap[str] = DelayHeap()
+    heap.schedule("a", 1.0)
+    heap.schedule("b", 1.0)
+    heap.discard("a")
+    heap.schedule("a", 1.0)
+    assert heap.pop_due(1.0) == [("b", 1.0), ("a", 1.0)]
+
+
 def test_a_key_that_is_moved_for_ever_does_not_fill_the_memory() -> None:
     heap: DelayHeap[str] = DelayHeap()
     heap.schedule("still", 0.5)
