@@ -216,6 +216,11 @@ def immutable(field: str, value: Any, old: Any, text: str = "field is immutable"
     return [] if value == old else [invalid(field, value, text)]
 
 
+def frozen(field: str, value: Any, old: Any, text: str = "field is immutable") -> Errors:
+    """A field that never changes, where the server shows no value."""
+    return [] if value == old else [invalid(field, RawText("null"), text)]
+
+
 def go_struct(fields: Mapping[str, Any]) -> RawText:
     """A Go struct in a message: like JSON, its fields named and ordered as in Go."""
     return RawText(json.dumps(fields, separators=(",", ":")))

@@ -115,6 +115,18 @@ class TypeCodec:
                 obj[field] = self._zero_of(field)
         return obj
 
+    def forget_empty_lists(self, obj: Object) -> None:
+        """Storage does not tell an empty list from none: those always written become null, in place.
+
+        Looks at the object and its spec, where all lists are that can stay empty.
+        """
+        for field, value in self._always.items():
+            if value is None and obj.get(field) == []:
+                obj[field] = None
+        inner = self._struct_of("spec") if "spec" in (self._schema.get("properties") or {}) else None
+        if inner is not None and isinstance(obj.get("spec"), dict):
+            inner.forget_empty_lists(obj["spec"])
+
     def _zero_of(self, field: str) -> Any:
         value = self._always[field]
         if value != {}:

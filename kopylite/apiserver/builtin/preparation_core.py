@@ -37,6 +37,11 @@ def create_pod(pod: Object, environment: Environment) -> None:
         ]
     status["qosClass"] = qos_class(spec)
     _set_priority(pod, environment)
+    _add_tolerations(spec)
+
+
+def _add_tolerations(spec: Object) -> None:
+    """A pod stays for five minutes on a node that is not ready, unless it says otherwise."""
     tolerations = spec.get("tolerations") or []
     for taint in (_NOT_READY, _UNREACHABLE):
         if not any(_tolerates(t, taint) for t in tolerations):
@@ -110,6 +115,7 @@ def update_pod(pod: Object, old: Object, environment: Environment) -> None:
     for field in ("priority", "preemptionPolicy"):
         if field in old["spec"]:
             pod["spec"].setdefault(field, old["spec"][field])
+    _add_tolerations(pod["spec"])
 
 
 def update_pod_status(pod: Object, old: Object, environment: Environment) -> None:
@@ -187,6 +193,31 @@ def create_persistent_volume_claim(claim: Object, environment: Environment) -> N
             claim["spec"]["storageClassName"] = name
 
 
+def update_persistent_volume_claim(claim: Object, old: Object, environment: Environment) -> None:
+    """A bound claim grows only if its storage class allows that."""
+    bound = (old.get("status") or {}).get("phase") == "Bound"
+    wanted, known = (_requested(c["spec"]) for c in (claim, old))
+    if not bound or not wanted or not known or parse_quantity(wanted).value <= parse_quantity(known).value:
+        return
+    name = old["spec"].get("storageClassName")
+    for storage_class in environment.objects("storageclasses.storage.k8s.io"):
+        if storage_class["metadata"]["name"] == name and storage_class.get("allowVolumeExpansion"):
+            return
+    text = (
+        "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support "
+        "resize"
+    )
+    who = old["metadata"]["name"]
+    raise Forbidden(
+        f'persistentvolumeclaims "{who}" is forbidden: {text}', details={"name": who, "kind": "persistentvolumeclaims"}
+    )
+
+
+def _requested(spec: Object) -> str | None:
+    storage: str | None = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
+    return storage
+
+
 def _normalize_data_sources(spec: Object) -> None:
     source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
     if source and not reference:
@@ -219,6 +250,15 @@ def _add_finalizer(obj: Object, name: str) -> None:
     finalizers = obj["metadata"].setdefault("finalizers", [])
     if name not in finalizers:
         finalizers.append(name)
+
+
+def decode_node(node: Object) -> None:
+    """The older field and the newer list say the same."""
+    spec = node["spec"]
+    if spec.get("podCIDR") and not spec.get("podCIDRs"):
+        spec["podCIDRs"] = [spec["podCIDR"]]
+    elif spec.get("podCIDRs"):
+        spec["podCIDR"] = spec["podCIDRs"][0]
 
 
 def create_node(node: Object, environment: Environment) -> None:

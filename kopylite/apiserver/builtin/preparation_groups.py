@@ -90,12 +90,3 @@ def update_approval(request: Object, old: Object, environment: Environment) -> N
 def freeze_spec(obj: Object, old: Object, environment: Environment) -> None:
     """The main endpoint changes metadata only."""
     obj["spec"] = old["spec"]
-
-
-def create_rules(role: Object, environment: Environment) -> None:
-    """Storage does not tell an empty list of rules from none."""
-    role["rules"] = role["rules"] or None
-
-
-def update_rules(role: Object, old: Object, environment: Environment) -> None:
-    create_rules(role, environment)

@@ -57,6 +57,9 @@ class Rules:
         keeps_status: a creator may set status.
         create: writes what the server sets, after status was reset.
         update: likewise for an update, by sub-resource ("" for the main endpoint).
+        validate, validate_new, validate_update, validate_status: of every object, of new ones, of changes by the
+            main endpoint, of changes by `/status`.
+        changes_first: the errors of a change come before those of the object.
         status_keeps_metadata: `/status` changes no metadata.
         reset_fields: by sub-resource, where it is not `status` for the main endpoint and `spec` for `/status`.
     """
@@ -67,11 +70,13 @@ class Rules:
     grace: bool = False
     status_keeps_metadata: bool = False
     keeps_status: bool = False
+    changes_first: bool = False
     name_errors: NameErrors = _subdomain
     decode: Decoded | None = None
     create: Create | None = None
     update: Mapping[str, Update] = field(default_factory=dict)
     validate: tuple[Validate, ...] = ()
+    validate_new: tuple[Validate, ...] = ()
     validate_update: tuple[ValidateUpdate, ...] = ()
     validate_status: tuple[ValidateUpdate, ...] = ()
     warnings: Warn | None = None
@@ -110,6 +115,7 @@ RULES: Mapping[tuple[str, str], Rules] = {
         create_on_update=True,
         create=services.create_service,
         update={"": services.update_service},
+        validate_status=(validation_services.service_status,),
         validate=(validation_services.service,),
         validate_update=(validation_services.update_service,),
     ),
@@ -124,6 +130,7 @@ RULES: Mapping[tuple[str, str], Rules] = {
         create=core.create_namespace,
         update={"": core.update_namespace, "finalize": core.finalize_namespace},
         reset_fields={"finalize": ("status",)},
+        validate_status=(validation_core.namespace_status,),
         validate=(validation_core.namespace,),
     ),
     ("", "PersistentVolume"): Rules(
@@ -133,11 +140,13 @@ RULES: Mapping[tuple[str, str], Rules] = {
         validate_update=(volumes.update_persistent_volume,),
     ),
     ("", "PersistentVolumeClaim"): Rules(
+        update={"": core.update_persistent_volume_claim},
         create=core.create_persistent_volume_claim,
         validate=(volumes.persistent_volume_claim,),
         validate_update=(volumes.update_claim,),
     ),
     ("", "Node"): Rules(
+        decode=core.decode_node,
         keeps_status=True,
         create=core.create_node,
         validate=(validation_core.node,),
@@ -153,11 +162,15 @@ RULES: Mapping[tuple[str, str], Rules] = {
         generation=True,
         update={"": groups.update_deployment, "status": groups.update_deployment_status},
         reset_fields={"status": ("spec", "metadata.labels")},
+        validate_status=(workloads.deployment_status,),
         validate=(workloads.deployment,),
         validate_update=(workloads.same_selector,),
     ),
     ("apps", "ReplicaSet"): Rules(
-        generation=True, validate=(workloads.replica_set,), validate_update=(workloads.same_selector,)
+        generation=True,
+        validate_status=(workloads.replica_set_status,),
+        validate=(workloads.replica_set,),
+        validate_update=(workloads.same_selector,),
     ),
     ("apps", "StatefulSet"): Rules(
         generation=True,
@@ -171,10 +184,12 @@ RULES: Mapping[tuple[str, str], Rules] = {
         decode=groups.decode_daemon_set,
         create=groups.create_daemon_set,
         update={"": groups.update_daemon_set},
+        changes_first=True,
         validate=(workloads.daemon_set,),
         validate_update=(workloads.same_selector,),
     ),
     ("batch", "Job"): Rules(
+        validate_new=(workloads.generated_selector,),
         generation=True,
         unconditional_update=False,
         create=groups.create_job,
@@ -233,15 +248,11 @@ RULES: Mapping[tuple[str, str], Rules] = {
     (_RBAC, "Role"): Rules(
         name_errors=_any_segment,
         create_on_update=True,
-        create=groups.create_rules,
-        update={"": groups.update_rules},
         validate=(validation_groups.role,),
     ),
     (_RBAC, "ClusterRole"): Rules(
         name_errors=_any_segment,
         create_on_update=True,
-        create=groups.create_rules,
-        update={"": groups.update_rules},
         validate=(validation_groups.cluster_role,),
     ),
     (_RBAC, "RoleBinding"): Rules(

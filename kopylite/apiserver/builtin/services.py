@@ -23,6 +23,7 @@ def create_service(service: Object, environment: Environment) -> None:
 
 def update_service(service: Object, old: Object, environment: Environment) -> None:
     spec, before = service["spec"], old["spec"]
+    _follow_cluster_ip(spec, before)
     if _needs_ip(before) and _needs_ip(spec):
         _keep_if_missing(spec, before, "clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")
     if _needs_node_port(before) and _needs_node_port(spec):
@@ -36,6 +37,15 @@ def update_service(service: Object, old: Object, environment: Environment) -> No
         _keep_if_missing(spec, before, "healthCheckNodePort")
     _drop_what_the_type_lacks(service, old)
     _allocate(service, environment)
+
+
+def _follow_cluster_ip(spec: Object, before: Object) -> None:
+    """Clients that know only clusterIP change clusterIPs with it."""
+    address = spec.get("clusterIP")
+    if address != before.get("clusterIP") and spec.get("clusterIPs") == before.get("clusterIPs"):
+        spec.pop("clusterIPs", None)
+        if address:
+            spec["clusterIPs"] = [address]
 
 
 def _keep_if_missing(spec: Object, before: Object, *fields: str) -> None:
@@ -58,7 +68,7 @@ def _drop_what_the_type_lacks(service: Object, old: Object) -> None:
         if spec.get("clusterIP") == before.get("clusterIP") and spec.get("clusterIPs") == before.get("clusterIPs"):
             spec.pop("clusterIP", None)
             spec.pop("clusterIPs", None)
-        drop(_needs_ip, "ipFamilies", "ipFamilyPolicy")
+        drop(_needs_ip, "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy")
     if _needs_node_port(before) and not _needs_node_port(spec):
         known = {p.get("nodePort") for p in before.get("ports") or ()}
         ports = spec.get("ports") or ()

@@ -107,6 +107,7 @@ class BuiltinStrategy:
                 obj.pop("status", None)
         if self._rules.create is not None:
             self._rules.create(obj, self.environment)
+        self._codec.forget_empty_lists(obj)
 
     def prepare_update(self, obj: Object, old: Object, subresource: str) -> None:
         if not subresource and self.has_status:
@@ -120,15 +121,19 @@ class BuiltinStrategy:
         prepare = self._rules.update.get(subresource)
         if prepare is not None:
             prepare(obj, old, self.environment)
+        self._codec.forget_empty_lists(obj)
 
     def validate_create(self, obj: Object) -> list[FieldError]:
-        return [e for validate in self._rules.validate for e in validate(obj)]
+        return [e for validate in (*self._rules.validate_new, *self._rules.validate) for e in validate(obj)]
 
     def validate_update(self, obj: Object, old: Object, subresource: str) -> list[FieldError]:
         if subresource == "status":
             return [e for validate in self._rules.validate_status for e in validate(obj, old)]
-        found = [e for validate in self._rules.validate for e in validate(obj)] if not subresource else []
-        return found + [e for validate in self._rules.validate_update for e in validate(obj, old)]
+        if subresource:
+            return []
+        state = [e for validate in self._rules.validate for e in validate(obj)]
+        change = [e for validate in self._rules.validate_update for e in validate(obj, old)]
+        return change + state if self._rules.changes_first else state + change
 
     def warnings(self, obj: Object, old: Object | None) -> list[str]:
         return [] if self._rules.warnings is None else self._rules.warnings(obj, old)

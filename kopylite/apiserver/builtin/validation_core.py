@@ -91,6 +91,15 @@ def namespace(obj: Object) -> Errors:
     return found
 
 
+def namespace_status(new: Object, old: Object) -> Errors:
+    deleting, phase = "deletionTimestamp" in old["metadata"], new["status"].get("phase")
+    if deleting and phase != "Terminating":
+        return [invalid("status.Phase", phase, "may only be 'Terminating' if `deletionTimestamp` is not empty")]
+    if not deleting and phase != "Active":
+        return [invalid("status.Phase", phase, "may only be 'Active' if `deletionTimestamp` is empty")]
+    return []
+
+
 def node(obj: Object) -> Errors:
     found: Errors = []
     seen: set[tuple[str, str]] = set()
@@ -109,12 +118,16 @@ def node(obj: Object) -> Errors:
 
 
 def update_node(new: Object, old: Object) -> Errors:
-    for field in ("providerID", "podCIDR"):
-        known = old["spec"].get(field)
-        if known and new["spec"].get(field) != known:
-            text = "node updates may only change labels, taints, or capacity (or configSource, if the DynamicKubeletConfig feature gate is enabled)"  # noqa: E501
-            return [forbidden(f"spec.{field}" if field == "providerID" else "spec", text)]
-    return []
+    """What identifies a node to its cloud and network is set once."""
+    ours, theirs = new["spec"], old["spec"]
+    found: Errors = []
+    if theirs.get("podCIDRs") and ours.get("podCIDRs") != theirs["podCIDRs"]:
+        text = 'node updates may not change podCIDR except from "" to valid'
+        found.append(forbidden("spec.podCIDRs", text))
+    if theirs.get("providerID"):
+        text = "field cannot be modified once set"
+        found += checks.frozen("spec.providerID", ours.get("providerID"), theirs["providerID"], text)
+    return found
 
 
 def endpoints(obj: Object) -> Errors:

@@ -132,14 +132,8 @@ def storage_class(obj: Object) -> Errors:
 
 
 def update_storage_class(new: Object, old: Object) -> Errors:
-    found: Errors = []
-    if (new.get("parameters") or {}) != (old.get("parameters") or {}):
-        found.append(forbidden("parameters", "updates to parameters are forbidden."))
-    if new.get("provisioner") != old.get("provisioner"):
-        found.append(forbidden("provisioner", "updates to provisioner are forbidden."))
-    if new.get("reclaimPolicy") != old.get("reclaimPolicy"):
-        found.append(forbidden("reclaimPolicy", "updates to reclaimPolicy are forbidden."))
-    return found + checks.immutable("volumeBindingMode", new.get("volumeBindingMode"), old.get("volumeBindingMode"))
+    fields = ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode")
+    return [e for field in fields for e in checks.frozen(field, new.get(field), old.get(field))]
 
 
 def priority_class(obj: Object) -> Errors:
@@ -236,7 +230,11 @@ def _subject(subject: Object, path: str, *, namespaced: bool) -> Errors:
 
 
 def update_binding(new: Object, old: Object) -> Errors:
-    return checks.immutable("roleRef", new["roleRef"], old["roleRef"], "cannot change roleRef")
+    reference = new["roleRef"]
+    if reference == old["roleRef"]:
+        return []
+    shown = {"APIGroup": reference["apiGroup"], "Kind": reference["kind"], "Name": reference["name"]}
+    return [invalid("roleRef", checks.go_struct(shown), "field is immutable")]
 
 
 _OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")

@@ -15,8 +15,8 @@ _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _WILDCARD = re.compile(rf"\*\.{_LABEL}(\.{_LABEL})*")
 _WILDCARD_TEXT = (
     "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of "
-    "lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. '*.example.com', regex used "
-    rf"for validation is '\*\.{_LABEL}(\.{_LABEL})*')"
+    "lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character (e.g. '*.example.com', "
+    rf"regex used for validation is '\*\.{_LABEL}(\.{_LABEL})*')"
 )
 _PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
 _BAD_SEQUENCES = ("//", "/./", "/../", "%2f", "%2F")
@@ -214,4 +214,4 @@ def _family(path: str, address: str, kind: str) -> Errors:
 
 
 def update_endpoint_slice(new: Object, old: Object) -> Errors:
-    return checks.immutable("addressType", new.get("addressType"), old.get("addressType"))
+    return checks.frozen("addressType", new.get("addressType"), old.get("addressType"))

@@ -198,3 +198,16 @@ def update_service(new: Object, old: Object) -> Errors:
             "may not change once set",
         )
     return found
+
+
+def service_status(new: Object, old: Object) -> Errors:
+    ingress = (new["status"].get("loadBalancer") or {}).get("ingress") or ()
+    if ingress and new["spec"].get("type") != "LoadBalancer":
+        text = "may only be used when `spec.type` is 'LoadBalancer'"
+        return [forbidden("status.loadBalancer.ingress", text)]
+    found: Errors = []
+    for index, entry in enumerate(ingress):
+        if entry.get("ip"):
+            found += checks.ip_address(f"status.loadBalancer.ingress[{index}].ip", entry["ip"])
+        found += checks.subdomain(f"status.loadBalancer.ingress[{index}].hostname", entry.get("hostname"))
+    return found

@@ -162,6 +162,9 @@ def update_claim(claim: Object, old: Object) -> Errors:
     if not old_spec.get("volumeName"):
         for spec in (new_spec, old_spec):
             spec.pop("volumeName", None)
+    if old_spec.get("storageClassName") is None:
+        # A claim without a class may still get one.
+        new_spec.pop("storageClassName", None)
     new_size = ((new_spec.get("resources") or {}).get("requests") or {}).get("storage")
     old_size = ((old_spec.get("resources") or {}).get("requests") or {}).get("storage")
     bound = (old.get("status") or {}).get("phase") == "Bound"

@@ -160,6 +160,28 @@ def _stateful_strategy(strategy: Object) -> Errors:
     return found
 
 
+def deployment_status(new: Object, old: Object) -> Errors:
+    return _counts(new["status"], ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"))
+
+
+def replica_set_status(new: Object, old: Object) -> Errors:
+    return _counts(new["status"], ("replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas"))
+
+
+def _counts(status: Object, fields: tuple[str, ...]) -> Errors:
+    """Counts of pods: none negative, none above the first, none available that is not ready."""
+    found = checks.nonnegative(status, "status", *fields, "unavailableReplicas", "observedGeneration", "collisionCount")
+    total = status.get("replicas", 0)
+    for field in fields[1:]:
+        if status.get(field, 0) > total:
+            found.append(invalid(f"status.{field}", status.get(field, 0), "cannot be greater than status.replicas"))
+    ready, available = status.get("readyReplicas", 0), status.get("availableReplicas", 0)
+    if available > ready:
+        found.append(invalid("status.availableReplicas", available, "cannot be greater than readyReplicas"))
+    return found
+
+
+_STATEFUL_FIXED = ("selector", "serviceName", "podManagementPolicy", "volumeClaimTemplates")
 _STATEFUL_MUTABLE = frozenset(
     {"replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit",
      "persistentVolumeClaimRetentionPolicy", "minReadySeconds"}
@@ -168,9 +190,14 @@ _STATEFUL_MUTABLE = frozenset(
 
 def update_stateful_set(new: Object, old: Object) -> Errors:
     spec, before = new["spec"], old["spec"]
-    fixed = (spec.keys() | before.keys()) - _STATEFUL_MUTABLE
-    if all(spec.get(field) == before.get(field) for field in fixed):
-        return []
+    found = [
+        error
+        for field in _STATEFUL_FIXED
+        for error in checks.immutable(f"spec.{field}", spec.get(field), before.get(field))
+    ]
+    others = (spec.keys() | before.keys()) - _STATEFUL_MUTABLE - set(_STATEFUL_FIXED)
+    if found or all(spec.get(field) == before.get(field) for field in others):
+        return found
     text = (
         "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', "
         "'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
@@ -226,8 +253,6 @@ def job(obj: Object) -> Errors:
         found.append(required("spec.selector"))
     else:
         found += checks.label_selector(selector, "spec.selector")
-    if not spec.get("manualSelector"):
-        found += _generated_selector(obj)
     found += _job_spec(spec, "spec")
     labels = template["metadata"].get("labels") or {}
     if not checks.selects(selector, labels):
@@ -240,8 +265,11 @@ def job(obj: Object) -> Errors:
     return found
 
 
-def _generated_selector(obj: Object) -> Errors:
+def generated_selector(obj: Object) -> Errors:
+    """A new job has the selector and labels that the server made, unless the user makes them."""
     spec, metadata = obj["spec"], obj["metadata"]
+    if spec.get("manualSelector"):
+        return []
     labels = spec["template"]["metadata"].get("labels") or {}
     expected = {"matchLabels": {CONTROLLER_UID: metadata.get("uid", "")}}
     found: Errors = []
