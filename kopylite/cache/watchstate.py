@@ -61,7 +61,7 @@ IDLE_LIMIT: Final = 100.0
 OPEN_LIMIT: Final = 30.0
 # A server that ignores sendInitialEvents sends everything but the end marker, and then falls silent, or never does.
 MARKER_QUIET_LIMIT: Final = 10.0
-MARKER_LIMIT: Final = 60.0
+MARKER_LIMIT: Final = 120.0
 # A watch is asked to end by itself after a random time in this span, so that watches spread over servers (client-go).
 SHORTEST_WATCH: Final = 300
 LONGEST_WATCH: Final = 600
@@ -112,6 +112,7 @@ class WatchState:
         self._collecting = False
         self._progressed = False  # the version has moved forward
         self._strikes = 0  # failures at the same version that only a new list may cure
+        self._excused = False  # an expired version was answered by a list at once; not twice before a watch settles
 
     def next(self, chance: float) -> Step:
         """The next thing to do."""
@@ -257,6 +258,8 @@ class WatchState:
             self._wait = self._backoff.failed(now, chance, retry_after)
         if self._progressed:
             self._strikes = 0
+        if self._settled(now):
+            self._excused = False
         was_open = self._opened is not None
         was_collecting = self._collecting
         self._opened, self._collecting, self._progressed = None, False, False
@@ -295,6 +298,10 @@ class WatchState:
             or not self.version
         ):
             self._list_again()
+            if isinstance(error, Expired) and not self._excused:
+                # The server works, and has said what cures it. After an outage, the wait would be a long one.
+                self._excused = True
+                self._wait = error.retry_after or 0.0
         elif isinstance(error, TransportError) and not isinstance(error, ClosedEarly):
             self._want = "probe"
 
