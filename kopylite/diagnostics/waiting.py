@@ -28,12 +28,15 @@ Waiters = Callable[[Scope], Iterable[str]]
 
 @dataclass(slots=True)
 class _Wait:
-    """An informer that is not in sync: since when, when to remind of it, and with what pause after that."""
+    """An informer that is not in sync: since when, when to remind of it, and with what pause after that.
+
+    `troubled`: somebody has read of it, so its end is news.
+    """
 
     since: float
     next_reminder: float
     pause: float = FIRST_REMINDER
-    reminded: bool = False
+    troubled: bool = False
     rule_shown: bool = False
 
 
@@ -64,10 +67,11 @@ class WaitingReport:
         waiting = {informer.scope: informer for informer in self._informers() if not informer.synced}
         for scope in self._waits.keys() - waiting.keys():
             wait = self._waits.pop(scope)
-            if wait.reminded or wait.rule_shown:
+            if wait.troubled:
                 logger.info("the cache of %s is in sync, after %.0f s", scope, now - wait.since)
         for scope, informer in waiting.items():
             wait = self._waits.setdefault(scope, _Wait(now, now + FIRST_REMINDER))
+            wait.troubled |= informer.problem is not None
             self._show_rule(informer, wait)
             if now >= wait.next_reminder:
                 self._remind(informer, wait, now)
@@ -81,7 +85,7 @@ class WaitingReport:
             logger.error("the cache of %s may not list and watch. This RBAC rule is missing:\n%s", informer.scope, rule)
 
     def _remind(self, informer: Informer, wait: _Wait, now: float) -> None:
-        wait.reminded = True
+        wait.troubled = True
         wait.pause = min(wait.pause * 2, LONGEST_REMINDER)
         wait.next_reminder = now + wait.pause
         waiters = ", ".join(self._waiters(informer.scope))

@@ -93,6 +93,16 @@ def test_a_missing_rbac_rule_is_printed_at_once_and_only_once(
     assert "system:serviceaccount:shop:operator" in message
 
 
+def test_an_end_of_trouble_is_told_however_short_it_was(
+    report: WaitingReport, informer: FakeInformer, caplog: pytest.LogCaptureFixture
+) -> None:
+    informer.problem = Problem(KindNotFound("is its CRD installed?"), 100.0)
+    report.look(100.0)
+    informer.synced, informer.problem = True, None
+    report.look(103.0)
+    assert caplog.messages == ["the cache of ConfigMap.v1 is in sync, after 3 s"]
+
+
 def test_an_end_of_waiting_is_told_if_the_waiting_was(
     report: WaitingReport, informer: FakeInformer, caplog: pytest.LogCaptureFixture
 ) -> None:
