@@ -18,7 +18,7 @@ from kopylite.reconcile.request import Request
 from kopylite.workqueue import WorkQueue
 
 # How long workers may go on without letting the rest of the process have the event loop. Watches and probes wait for
-# so long at worst, plus one step of user code; giving way costs some 20 µs, so it takes well under a hundredth.
+# so long at worst, plus one step of user code. Giving way costs some 5 µs, a thousandth of it.
 TURN = 0.005
 
 # The event loop's timers are not finer; a deadline that is missed by less is looked at again after so long.
