@@ -156,7 +156,11 @@ class CustomResourceStrategy:
     def warnings(self, obj: dict[str, Any], old: dict[str, Any] | None) -> list[str]:
         before = set((old or {}).get("metadata", {}).get("finalizers") or ())
         added = set((obj.get("metadata") or {}).get("finalizers") or ()) - before
-        return [text for finalizer in sorted(added) for text in finalizer_warnings(finalizer)]
+        found = [text for finalizer in sorted(added) for text in finalizer_warnings(finalizer)]
+        if old is not None and self._rules:
+            # Rules that an unchanged part breaks do not stop an update, but are told.
+            self._rules.validate(obj, old, Correlation(obj, old, self._structural), ratcheted=found)
+        return found
 
     def name_errors(self, name: str, prefix: bool) -> list[str]:
         # A generateName may end with a hyphen: the server checks it without the last one.

@@ -120,11 +120,12 @@ class OpenApi:
             assert isinstance(strategy, CustomResourceStrategy)
             name, list_name = _custom_name(resource, resource.kind), _custom_name(resource, resource.list_kind)
             schemas[name] = {**self._describe(name, published(strategy.definition)), **_gvk(resource, resource.kind)}
+            listed = self._describe(list_name, published_list(name))
+            schemas[list_name] = {**listed, **_gvk(resource, resource.list_kind)}
             if resource.fields:
                 fields = [{"fieldPath": field} for field in resource.fields]
                 schemas[name]["x-kubernetes-selectable-fields"] = fields
-            listed = self._describe(list_name, published_list(name))
-            schemas[list_name] = {**listed, **_gvk(resource, resource.list_kind)}
+                schemas[list_name]["x-kubernetes-selectable-fields"] = fields
         return schemas
 
 

@@ -5,6 +5,7 @@ Evaluation errors are worded as Kubernetes words them, as far as the evaluator t
 
 from __future__ import annotations
 
+import functools
 import logging
 import re
 from collections.abc import Callable, Mapping
@@ -63,7 +64,7 @@ class Program:
         self._functions = {name: _guarded(LIBRARY[name].call) for name in translated.functions}
         self.unsupported = ""
         try:
-            self._program = cel.compile(translated.text)
+            self._program = _compiled(translated.text)
         except ValueError as error:
             self.unsupported = str(error).partition("\n")[0]
 
@@ -96,6 +97,12 @@ class Program:
             return f"type conversion error from 'string' to '{_TYPE_NAMES.get(conversion[1], conversion[1])}'"
         failed = _FAILED_CALL.match(text)
         return failed[1] if failed else text
+
+
+@functools.lru_cache(maxsize=1024)
+def _compiled(text: str) -> Any:
+    """A CRD is compiled when it is checked and when it is served: the evaluator's part of that once only."""
+    return cel.compile(text)
 
 
 def optional(value: Any, present: bool) -> Any:
