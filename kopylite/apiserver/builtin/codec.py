@@ -364,6 +364,8 @@ def _number_text(value: Any) -> str:
 
 
 def _time(value: Any, path: str, reading: Reading) -> Any:
+    if type(value) is str and _CANONICAL_TIME.fullmatch(value):
+        return value
     moment = _moment(value)
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
@@ -377,6 +379,7 @@ def _micro_time(value: Any, path: str, reading: Reading) -> Any:
     return _moment(value).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
+_CANONICAL_TIME = re.compile(r"[12]\d{3}-(0[1-9]|1[0-2])-([01]\d|2[0-8])T([01]\d|2[0-3]):[0-5]\d:[0-5]\dZ")
 _SECONDS = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 _MICROS = re.compile(r"\.\d{6}(?!\d)")
 

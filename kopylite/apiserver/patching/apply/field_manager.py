@@ -94,7 +94,7 @@ class FieldManager:
         current = self._chosen(sent, kept)
         if live is not None and not current:
             return
-        changes = self._changes(live if live is not None else self._empty, new)
+        changes = self._changes(self._empty if live is None else _without_managed_fields(live), new)
         if not changes.changed and not changes.removed and (sent is None or sent == kept):
             if kept:
                 metadata["managedFields"] = kept
@@ -199,7 +199,7 @@ class FieldManager:
         wanted = without_subtrees(wanted, self.reset_fields)
         owners[identity] = Owned(wanted, self.api_version, last.time if last else "")
         merged = merge(live, config, self._topology)
-        if last is not None and last.fields:
+        if last is not None and difference(last.fields, wanted):
             merged = self._pruned(merged, owners, last.fields)
         changes = self._changes(live, merged)
         others = [m for m in owners if m != identity]
