@@ -149,6 +149,7 @@ def options_of(args: argparse.Namespace) -> Options:
         health_address=args.health_address,
         grace_period=args.grace_period,
         connect_timeout=args.connect_timeout,
+        freeze_garbage=True,
     )
 
 

@@ -143,7 +143,7 @@ class AiohttpTransport:
                 delay = retries.after_failure(error)
                 if delay is None:
                     raise
-                logger.info("%s: %s; again in %.1f s", request, error, delay)
+                logger.debug("%s: %s; again in %.1f s", request, error, delay)
             else:
                 if response.status < 400:
                     return response
@@ -311,4 +311,6 @@ def failure_of(error: Exception, server: str) -> TransportError:
 
 
 def _text(error: Exception) -> str:
+    if isinstance(error, aiohttp.ClientPayloadError):
+        return "the connection ended in mid-answer"
     return str(error) or type(error).__name__
