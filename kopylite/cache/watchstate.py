@@ -349,6 +349,8 @@ def _watch_seconds(chance: float) -> int:
 
 def _is_older(version: str, than: str) -> bool:
     """Whether both are well-formed and the first is the lower one; what can't be compared is taken as it is."""
+    if len(version) == len(than) and version >= than:
+        return False  # the usual way, and cheap
     return version.isdigit() and than.isdigit() and compare_versions(version, than) < 0
 
 
