@@ -14,7 +14,7 @@ from kopylite.objects.schema import Schema, schema_of
 ResourceClass = type[CustomResource[Any, Any]]
 
 _VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
-# These must agree in all versions of a kind: the CRD says them once.
+# The CRD says these once for all versions of a kind: the stored version's class does, the others repeat or omit them.
 _SHARED = ("plural", "singular", "list_kind", "scope", "short_names", "categories", "annotations")
 
 
@@ -26,8 +26,7 @@ def crd_of(*versions: ResourceClass) -> dict[str, Any]:
             expressed in a CRD.
     """
     declared = sorted(((_declaration(cls), cls) for cls in versions), key=lambda pair: _age(pair[0].version))
-    first = declared[0][0]
-    _check(first, [declaration for declaration, _ in declared])
+    first = _stored([declaration for declaration, _ in declared])
     names: dict[str, Any] = {
         "kind": first.kind,
         "listKind": first.list_kind,
@@ -69,24 +68,29 @@ def _declaration(cls: ResourceClass) -> Declaration:
     return cls.declaration
 
 
-def _check(first: Declaration, declared: list[Declaration]) -> None:
-    for declaration in declared:
-        for name in _SHARED:
-            if getattr(declaration, name) != getattr(first, name):
-                raise RegistrationError(
-                    f"{first.kind}.{first.group}: versions {first.version} and {declaration.version} differ in {name}"
-                )
+def _stored(declared: list[Declaration]) -> Declaration:
+    """The declaration of the stored version, after a check that all fit together."""
+    first = declared[0]
     names = [declaration.version for declaration in declared]
     if len(set(names)) < len(names):
         raise RegistrationError(
             f"{first.kind}.{first.group}: two classes declare the same version ({', '.join(names)})"
         )
-    stored = [declaration.version for declaration in declared if declaration.storage]
+    stored = [declaration for declaration in declared if declaration.storage]
     if len(stored) != 1:
         raise RegistrationError(
             f"{first.kind}.{first.group}: exactly one version is stored, not {len(stored)} "
-            f"({', '.join(stored) or 'none'}): say storage=False for the others"
+            f"({', '.join(entry.version for entry in stored) or 'none'}): say storage=False for the others"
         )
+    for declaration in declared:
+        for name in _SHARED:
+            value, expected = getattr(declaration, name), getattr(stored[0], name)
+            if value and value != expected:
+                raise RegistrationError(
+                    f"{first.kind}.{first.group}: version {declaration.version} says {name}={value!r}, "
+                    f"but the stored version {stored[0].version} says {expected!r}"
+                )
+    return stored[0]
 
 
 def _age(version: str) -> tuple[int, int, int, str]:

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 from pydantic.errors import PydanticInvalidForJsonSchema
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
-from pydantic_core import core_schema, to_jsonable_python
+from pydantic_core import PydanticSerializationError, core_schema, to_jsonable_python
 
 from kopylite.errors import RegistrationError
 from kopylite.objects.modelcodec import codec_of, to_wire
@@ -77,4 +77,7 @@ def _wire_value(value: Any) -> Any:
         return write_duration(value)
     if isinstance(value, datetime):
         return write_time(value)
-    return to_jsonable_python(write_bytes(value))
+    try:
+        return to_jsonable_python(write_bytes(value))
+    except PydanticSerializationError:
+        return TypeAdapter(type(value)).dump_python(value, mode="json")

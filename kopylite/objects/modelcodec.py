@@ -52,7 +52,7 @@ class ModelCodec(Generic[ModelT]):
         self.serializer = SchemaSerializer(self.schema, None, _use_prebuilt=False)
 
     def decode(self, raw: bytes) -> ModelT:
-        """The instance for a JSON text.
+        """The instance for a JSON text. As on the API server, a text is no number and 1.0 no integer.
 
         A null where the model wants a list or map counts as an empty one, any other unwanted null as absent:
         other clients write them, and the server keeps them.
@@ -61,7 +61,7 @@ class ModelCodec(Generic[ModelT]):
             DecodeError: naming the object and each field that does not fit.
         """
         try:
-            return self.validator.validate_json(raw)  # type: ignore[no-any-return]
+            return self.validator.validate_json(raw, strict=True)  # type: ignore[no-any-return]
         except ValidationError as error:
             return self._decode_without_nulls(raw, error)
 
@@ -75,7 +75,7 @@ class ModelCodec(Generic[ModelT]):
         ]
         try:
             if any(replaced):
-                return self.validator.validate_json(msgspec.json.encode(document))  # type: ignore[no-any-return]
+                return self.validator.validate_json(msgspec.json.encode(document), strict=True)  # type: ignore[no-any-return]
         except ValidationError as second:
             error = second
         raise DecodeError(_describe(document, error)) from error

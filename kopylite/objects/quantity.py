@@ -7,7 +7,7 @@ from decimal import ROUND_UP, Context, Decimal
 from functools import total_ordering
 from typing import Any
 
-from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationInfo
 from pydantic_core import CoreSchema, core_schema
 
 # The grammar of the Kubernetes API for quantities.
@@ -106,7 +106,7 @@ class Quantity:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_plain_validator_function(
+        return core_schema.with_info_plain_validator_function(
             cls._validate,
             serialization=core_schema.plain_serializer_function_ser_schema(_wire_of, when_used="json-unless-none"),
         )
@@ -116,8 +116,10 @@ class Quantity:
         return {"x-kubernetes-int-or-string": True, "pattern": PATTERN}
 
     @classmethod
-    def _validate(cls, value: Any) -> Quantity:
-        if isinstance(value, bool) or not isinstance(value, (str, int, float, Decimal, Quantity)):
+    def _validate(cls, value: Any, info: ValidationInfo) -> Quantity:
+        # On the wire it is a text or a whole number.
+        allowed = (str, int) if info.mode == "json" else (str, int, float, Decimal, Quantity)
+        if isinstance(value, bool) or not isinstance(value, allowed):
             raise ValueError('a quantity is a text such as "1.5Gi", or a number')
         return cls(value)
 

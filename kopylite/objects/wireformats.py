@@ -6,6 +6,7 @@ import base64
 import binascii
 import re
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 _UNITS = {
@@ -81,6 +82,16 @@ def read_bytes(value: Any) -> Any:
         return base64.b64decode(value, validate=True)
     except binascii.Error:
         raise ValueError("not a base64 text") from None
+
+
+def read_decimal(value: Any) -> Decimal:
+    """For a validator of JSON: the number in a text. A JSON number is refused: it is a binary fraction."""
+    if not isinstance(value, str):
+        raise ValueError("must be a text")
+    try:
+        return Decimal(value)
+    except InvalidOperation:
+        raise ValueError("must be a decimal number") from None
 
 
 def write_duration(value: Any) -> Any:

@@ -17,7 +17,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kopylite.objects.wireformats import read_bytes, read_duration, write_bytes, write_duration, write_time
+from kopylite.objects.wireformats import (
+    read_bytes,
+    read_decimal,
+    read_duration,
+    write_bytes,
+    write_duration,
+    write_time,
+)
 
 # Parts of a core schema that hold data or functions, not schemas.
 _OPAQUE = frozenset(
@@ -58,6 +65,9 @@ def wire_schema(schema: Any, *, keep_all: bool = False) -> Any:
     kind = copy.get("type")
     if kind in _FORMATS and "serialization" not in copy:
         return _with_format(copy)
+    if kind == "decimal":
+        text = {"type": "function-before", "function": {"type": "no-info", "function": read_decimal}, "schema": copy}
+        return {"type": "json-or-python", "json_schema": text, "python_schema": copy}
     if kind in ("set", "frozenset") and "serialization" not in copy:
         copy["serialization"] = {"type": "function-wrap", "function": _in_order, "when_used": "json-unless-none"}
     if kind in ("model", "typed-dict") and not copy.get("root_model"):
