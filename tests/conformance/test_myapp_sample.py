@@ -7,11 +7,11 @@ from pathlib import Path
 
 import anyio
 import pytest
-from samples.myapp.operator import MyApp
 
 from kopylite.client import Client
 from kopylite.objects import Kind, Unstructured
 from kopylite.testing import Cluster, EnvTest
+from samples.myapp.operator import MyApp
 from tests.machine import require_real_server
 from tests.operators import OperatorProcess, eventually, operator
 
