@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from kopylite.cache import Informer, InformerStatistics, Phase, Scope
+from kopylite.controller import ActiveRun, Controller
+from kopylite.manager.health import DEAD_RUN_SECONDS, DEAD_WATCH_SECONDS, label_of, liveness, readiness
+from kopylite.objects import Kind
+from kopylite.reconcile import Request
+
+DEPLOYMENT = Kind("apps/v1", "Deployment")
+
+
+@dataclass
+class FakeInformer:
+    now: InformerStatistics
+
+    @property
+    def scope(self) -> Scope:
+        return self.now.scope
+
+    @property
+    def synced(self) -> bool:
+        return self.now.synced
+
+    def statistics(self) -> InformerStatistics:
+        return self.now
+
+
+def informer(**changes: Any) -> Informer:
+    healthy = InformerStatistics(
+        scope=Scope(DEPLOYMENT),
+        synced=True,
+        phase=Phase.WATCHING,
+        version="1",
+        objects=1,
+        body_bytes=1,
+        handlers=1,
+        last_event_age=1.0,
+        last_byte_age=1.0,
+        problem="",
+        problem_age=0.0,
+    )
+    return cast("Informer", FakeInformer(replace(healthy, **changes)))
+
+
+class FakeController:
+    name = "shop"
+
+    def __init__(
+        self, *, timeout: float | None = 300.0, longest: float = 0.0, waiting_for: tuple[str, ...] = ()
+    ) -> None:
+        self.spec = SimpleNamespace(timeout=timeout)
+        self._longest = longest
+        self._waiting_for = waiting_for
+
+    def active_runs(self, longer_than: float = 0.0) -> list[ActiveRun]:
+        run = ActiveRun(Request("default", "a"), self._longest, ("created",), "id")
+        return [run] if self._longest >= longer_than else []
+
+    def statistics(self) -> Any:
+        return SimpleNamespace(waiting_for=self._waiting_for)
+
+
+def controller(**arguments: Any) -> Controller:
+    return cast("Controller", FakeController(**arguments))
+
+
+def alive() -> None:
+    return None
+
+
+def failing(checks: dict[str, Any]) -> dict[str, str]:
+    return {name: problem for name, check in checks.items() if (problem := check()) is not None}
+
+
+def test_a_healthy_operator_is_alive_and_ready() -> None:
+    assert failing(liveness(alive, [informer()], [controller()])) == {}
+    assert failing(readiness(alive, [informer()], [controller()])) == {}
+
+
+def test_a_watch_that_nobody_reads_is_a_reason_for_a_restart() -> None:
+    dead = informer(last_byte_age=DEAD_WATCH_SECONDS + 1)
+    assert failing(liveness(alive, [dead], [])) == {"watch-deployment.v1.apps": "silent for 181 s"}
+
+
+@pytest.mark.parametrize("phase", [Phase.LISTING, Phase.WAITING_FOR_KIND, Phase.FINDING_KIND])
+def test_a_server_that_is_away_is_not(phase: Phase) -> None:
+    away = informer(phase=phase, last_byte_age=3600.0, synced=False, problem="ConnectionFailed: refused")
+    assert failing(liveness(alive, [away], [])) == {}
+    assert failing(readiness(alive, [away], [])) == {"informer-deployment.v1.apps": "ConnectionFailed: refused"}
+
+
+def test_a_run_that_cannot_be_cancelled_is_a_reason_for_a_restart_and_a_long_one_is_not() -> None:
+    long = controller(timeout=300.0, longest=299.0)
+    assert failing(liveness(alive, [], [long])) == {}
+    stuck = controller(timeout=300.0, longest=300.0 + DEAD_RUN_SECONDS)
+    assert "default/a runs for 420 s" in failing(liveness(alive, [], [stuck]))["workers-shop"]
+    unlimited = controller(timeout=None, longest=1e6)
+    assert failing(liveness(alive, [], [unlimited])) == {}
+
+
+def test_a_blocked_event_loop_is_passed_on() -> None:
+    assert failing(liveness(lambda: "blocked", [], [])) == {"event-loop": "blocked"}
+
+
+def test_a_cache_that_still_lists_and_a_controller_that_waits_are_not_ready() -> None:
+    listing = informer(synced=False, phase=Phase.LISTING)
+    waiting = controller(waiting_for=("Deployment.apps/v1",))
+    assert failing(readiness(lambda: "stopping", [listing], [waiting])) == {
+        "running": "stopping",
+        "informer-deployment.v1.apps": "listing",
+        "controller-shop": "waiting for Deployment.apps/v1",
+    }
+
+
+def test_labels_tell_scopes_apart_in_one_word() -> None:
+    scopes = [
+        Scope(Kind("v1", "Pod")),
+        Scope(Kind("v1", "Pod"), "shop"),
+        Scope(Kind("v1", "Pod"), "shop", labels="app in (a, b)"),
+        Scope(Kind("v1", "Pod"), "shop", metadata_only=True),
+    ]
+    labels = [label_of(scope) for scope in scopes]
+    assert labels == ["pod.v1", "pod.v1:shop", "pod.v1:shop:appin(a,b)", "pod.v1:shop:metadata"]
