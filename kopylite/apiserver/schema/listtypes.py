@@ -19,24 +19,26 @@ def duplicates(value: Any, schema: SchemaNode, path: str = "") -> list[FieldErro
 
 
 def _walk(value: Any, schema: SchemaNode, path: str, found: list[FieldError]) -> None:
+    if not schema.has_unique:
+        return
     if isinstance(value, dict):
         for key, inner_value in value.items():
-            if not isinstance(inner_value, (dict, list)):
-                continue
             inner = schema.properties.get(key)
             if inner is not None:
                 _walk(inner_value, inner, errors.child(path, key), found)
             elif schema.additional is not None:
                 _walk(inner_value, schema.additional, errors.at(path, key), found)
     elif isinstance(value, list):
-        if schema.list_type == "set":
-            found.extend(errors.duplicate(errors.at(path, i), value[i]) for i in _repeated(map(_identity, value)))
-        elif schema.list_type == "map":
-            found.extend(_map_duplicates(value, schema, path))
+        found.extend(_list_duplicates(value, schema, path))
         if schema.items is not None:
             for index, element in enumerate(value):
-                if isinstance(element, (dict, list)):
-                    _walk(element, schema.items, errors.at(path, index), found)
+                _walk(element, schema.items, errors.at(path, index), found)
+
+
+def _list_duplicates(value: list[Any], schema: SchemaNode, path: str) -> list[FieldError]:
+    if schema.list_type == "set":
+        return [errors.duplicate(errors.at(path, i), value[i]) for i in _repeated(map(_identity, value))]
+    return _map_duplicates(value, schema, path) if schema.list_type == "map" else []
 
 
 def _map_duplicates(value: list[Any], schema: SchemaNode, path: str) -> list[FieldError]:

@@ -137,6 +137,23 @@ class SchemaNode:
         return self.raw.get("default")
 
     @cached_property
+    def has_embedded(self) -> bool:
+        """Is there an embedded resource here or below? Not for recursive schemas."""
+        return self.embedded or any(inner.has_embedded for inner in self._children())
+
+    @cached_property
+    def has_unique(self) -> bool:
+        """Is there a list of type set or map here or below? Not for recursive schemas."""
+        return self.list_type in ("set", "map") or any(inner.has_unique for inner in self._children())
+
+    def _children(self) -> Iterator[SchemaNode]:
+        yield from self.properties.values()
+        if self.items is not None:
+            yield self.items
+        if self.additional is not None:
+            yield self.additional
+
+    @cached_property
     def list_type(self) -> str:
         """ "atomic" (also when undeclared), "set" or "map"."""
         return str(self.raw.get("x-kubernetes-list-type") or "atomic")

@@ -146,7 +146,7 @@ def coerce_embedded(value: Any, schema: SchemaNode | None, path: str = "") -> li
 
 
 def _coerce(value: Any, schema: SchemaNode | None, path: str, unknown: list[str]) -> None:
-    if schema is None:
+    if schema is None or not schema.has_embedded:
         return
     if isinstance(value, dict):
         if schema.embedded:
@@ -175,7 +175,7 @@ def _coerce_embedded_resource(value: dict[str, Any], path: str, unknown: list[st
 
 def embedded_errors(value: Any, schema: SchemaNode | None, path: str = "") -> list[FieldError]:
     """What is wrong with apiVersion, kind and metadata of the embedded resources below `value`."""
-    if schema is None:
+    if schema is None or not schema.has_embedded:
         return []
     found: list[FieldError] = []
     if isinstance(value, dict):

@@ -12,6 +12,7 @@ from kopylite.apiserver.schema.cel.program import (
     CompileProblem,
     EvaluationFailed,
     Program,
+    context_of,
     optional,
 )
 from kopylite.apiserver.schema.cel.shapes import DYN, Shape, shape_of, to_cel
@@ -200,7 +201,10 @@ def _build(schema: SchemaNode, shape: Shape | None) -> _Node | None:
         built = _build(inner, shapes.get(name) or shape_of(inner, root=inner.embedded))
         if built is not None:
             properties[name] = built
-    return _Node(schema, shape, rules, items, additional, properties)
+    programs = [rule.program for rule in rules] + [rule.message_program for rule in rules if rule.message_program]
+    functions = frozenset().union(*(program.functions for program in programs))
+    uses_old = any(program.uses_old for program in programs)
+    return _Node(schema, shape, rules, items, additional, properties, functions, uses_old)
 
 
 def _compile(rule: dict[str, Any], schema: SchemaNode, shape: Shape) -> _Rule:
@@ -232,6 +236,8 @@ class _Node:
     items: _Node | None
     additional: _Node | None
     properties: Mapping[str, _Node]
+    functions: frozenset[str]
+    uses_old: bool
 
     def all_rules(self) -> Iterator[_Rule]:
         yield from self.rules
@@ -261,22 +267,23 @@ class _Node:
 
     def _evaluate(self, value: Any, old: Any, path: str, ratchet: _Ratchet, found: Found) -> None:
         variables = {"self": to_cel(value, self.shape)}
-        before = to_cel(old, self.shape)
-        if old is not None:
-            variables["oldSelf"] = before
+        if old is not None and self.uses_old:
+            variables["oldSelf"] = to_cel(old, self.shape)
+        context = context_of(variables, self.functions)
         for rule in self.rules:
             if rule.program.unsupported or (rule.program.uses_old and old is None and not rule.optional_old):
                 continue
-            bound = variables
+            bound = context
             if rule.optional_old:
-                bound = {**variables, "oldSelf": optional(before, old is not None)}
+                old_self = optional(variables.get("oldSelf"), old is not None)
+                bound = context_of({**variables, "oldSelf": old_self}, self.functions)
             try:
                 if rule.program.evaluate(bound) is True:
                     continue
             except EvaluationFailed as failure:
                 found[0].append(self._failure(str(failure), rule, path))
                 continue
-            error = self._violation(rule, value, variables, path)
+            error = self._violation(rule, value, context, path)
             if not rule.program.uses_old and ratchet.unchanged:
                 found[1].append(str(error))
             else:
@@ -291,20 +298,20 @@ class _Node:
             )
         return errors.invalid(path or NO_PATH, self.schema.type, detail)
 
-    def _violation(self, rule: _Rule, value: Any, variables: Mapping[str, Any], path: str) -> FieldError:
+    def _violation(self, rule: _Rule, value: Any, context: Any, path: str) -> FieldError:
         where = (child(path, rule.field) if rule.field else path) or NO_PATH
-        detail = _computed_message(rule, variables) or rule.message.strip() or f"failed rule: {rule.source.strip()}"
+        detail = _computed_message(rule, context) or rule.message.strip() or f"failed rule: {rule.source.strip()}"
         shown = OMITTED if self.schema.type in ("object", "array") else value
         error = FieldError(rule.reason, where, detail, shown)
         return replace(error, detail="") if rule.reason == errors.DUPLICATE else error
 
 
-def _computed_message(rule: _Rule, variables: Mapping[str, Any]) -> str:
+def _computed_message(rule: _Rule, context: Any) -> str:
     """The text that a messageExpression yields; "" if there is none, or it is not fit to be shown."""
     if rule.message_program is None or rule.message_program.unsupported:
         return ""
     try:
-        text = rule.message_program.evaluate(variables)
+        text = rule.message_program.evaluate(context)
     except EvaluationFailed:
         return ""
     if not isinstance(text, str):

@@ -72,7 +72,10 @@ class Validator:
 class _Node:
     """One schema node. The order of the checks is the server's."""
 
-    __slots__ = ("additional", "all_of", "any_of", "format", "items", "negated", "one_of", "properties", "raw", "types")
+    __slots__ = (
+    "additional", "all_of", "any_of", "branching", "enum", "format", "items", "negated", "one_of", "properties",
+    "raw", "required", "types",
+    )  # fmt: skip
 
     def __init__(self, raw: dict[str, Any]) -> None:
         self.raw = raw
@@ -94,6 +97,9 @@ class _Node:
         self.one_of = [_Node(inner) for inner in raw.get("oneOf") or ()]
         negated = raw.get("not")
         self.negated = _Node(negated) if isinstance(negated, dict) else None
+        self.branching = bool(self.all_of or self.any_of or self.one_of or self.negated)
+        self.enum = tuple(raw.get("enum") or ())
+        self.required = tuple(raw.get("required") or ())
 
     def ratcheted(self, value: Any, path: str, correlation: Correlation | None) -> Outcome:
         outcome = self.check(value, path, correlation)
@@ -108,20 +114,21 @@ class _Node:
         if value is None:
             self._check_enum(value, path, outcome)
             return outcome
-        self._check_branches(value, path, outcome, correlation)
+        outcome.matches += 4
+        if self.branching:
+            self._check_branches(value, path, outcome, correlation)
         if isinstance(value, str):
             self._check_string(value, path, outcome)
         elif isinstance(value, list):
             self._check_list(value, path, outcome, correlation)
-        elif isinstance(value, dict):
-            self._check_enum(value, path, outcome)
-            self._check_object(value, path, outcome, correlation)
-            outcome.matches += 3
-            return outcome
-        elif not isinstance(value, bool):
+        elif isinstance(value, bool):
+            outcome.matches -= 1
+        elif not isinstance(value, dict):
             _check_number(self, value, path, outcome)
-        self._check_enum(value, path, outcome)
-        outcome.matches += 2 if isinstance(value, bool) else 3
+        if self.enum:
+            self._check_enum(value, path, outcome)
+        if isinstance(value, dict):
+            self._check_object(value, path, outcome, correlation)
         return outcome
 
     def _check_type(self, value: Any, path: str, outcome: Outcome) -> None:
@@ -160,9 +167,8 @@ class _Node:
                 outcome.add(_type_error(path, self.format, value))
 
     def _check_enum(self, value: Any, path: str, outcome: Outcome) -> None:
-        allowed = self.raw.get("enum")
-        if allowed and not any(_enum_equal(value, choice) for choice in allowed):
-            choices = [choice if isinstance(choice, str) else errors.go_json(choice) for choice in allowed]
+        if self.enum and not any(_enum_equal(value, choice) for choice in self.enum):
+            choices = [choice if isinstance(choice, str) else errors.go_json(choice) for choice in self.enum]
             outcome.add(errors.unsupported(_field(path), value, choices))
 
     def _check_list(self, value: list[Any], path: str, outcome: Outcome, correlation: Correlation | None) -> None:
@@ -194,7 +200,7 @@ class _Node:
                 if not path and key in _VERSION_FIELDS:
                     inner = None
                 outcome.merge(schema.ratcheted(element, inner_path, inner))
-        for name in self.raw.get("required") or ():
+        for name in self.required:
             if name not in value:
                 outcome.add(errors.required(_field(f"{path}.{name}")))
 
@@ -213,7 +219,6 @@ class _Node:
                 outcome.add(_composite(path, f"must validate all the schemas (allOf){tail}"))
         if self.negated is not None and not self.negated.check(value, path, correlation).problems:
             outcome.add(_composite(path, "must not validate the schema (not)"))
-        outcome.matches += 1
 
     def _check_any_of(self, value: Any, path: str, outcome: Outcome, correlation: Correlation | None) -> None:
         best: Outcome | None = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import cel
@@ -49,6 +49,7 @@ class Program:
     Attributes:
         shape: the static type of its value.
         uses_old: does it use `oldSelf`?
+        functions: the library functions that it calls.
         unsupported: why the evaluator cannot run it although it seems right; "" if it can.
 
     Raises:
@@ -61,15 +62,18 @@ class Program:
         self.shape = translated.shape
         self.uses_old = "oldSelf" in translated.names
         self._escaped = translated.escaped
-        self._functions = {name: _guarded(LIBRARY[name].call) for name in translated.functions}
+        self.functions = frozenset(translated.functions)
         self.unsupported = ""
         try:
             self._program = _compiled(translated.text)
         except ValueError as error:
             self.unsupported = str(error).partition("\n")[0]
 
-    def evaluate(self, variables: Mapping[str, Any]) -> Any:
+    def evaluate(self, context: cel.Context) -> Any:
         """The value of the expression.
+
+        Args:
+            context: made by `context_of`, with at least this program's functions.
 
         Raises:
             EvaluationFailed: there is none.
@@ -77,7 +81,7 @@ class Program:
         if self.unsupported:
             raise EvaluationFailed(self.unsupported)
         try:
-            return self._program.execute(cel.Context(dict(variables), self._functions))
+            return self._program.execute(context)
         except (KeyError, IndexError, TypeError, ValueError, ArithmeticError, RuntimeError) as error:
             raise EvaluationFailed(self._words(error)) from error
 
@@ -97,6 +101,11 @@ class Program:
             return f"type conversion error from 'string' to '{_TYPE_NAMES.get(conversion[1], conversion[1])}'"
         failed = _FAILED_CALL.match(text)
         return failed[1] if failed else text
+
+
+def context_of(variables: Mapping[str, Any], functions: Iterable[str]) -> cel.Context:
+    """What programs are evaluated with; making one costs more than most evaluations, so share it."""
+    return cel.Context(dict(variables), {name: _GUARDED[name] for name in functions})
 
 
 @functools.lru_cache(maxsize=1024)
@@ -130,3 +139,6 @@ def _guarded(call: Callable[..., Any]) -> Callable[..., Any]:
             raise CallFailed(NO_OVERLOAD) from error
 
     return guarded
+
+
+_GUARDED = {name: _guarded(function.call) for name, function in LIBRARY.items()}
