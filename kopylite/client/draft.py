@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 from kopylite.client.codec import encode
-from kopylite.client.patches import Comparison, compare, containers
+from kopylite.client.patches import ABSENT, Comparison, Path, compare, containers
 from kopylite.errors import UsageError
 from kopylite.objects import (
     Adapter,
@@ -105,10 +105,13 @@ class Draft:
     def compare(self, answer: Any = None) -> Comparison:
         """What differs between the wish and the stored object, or the object that the server made of the wish."""
         stored = self.before if answer is None else self.adapter.encode(answer)
-        metadata = _with_server_kept(self.wire["metadata"], stored.get("metadata") or {})
-        wish = {name: part for name, part in self.wire.items() if name != "status"} | {"metadata": metadata}
-        stored = {name: part for name, part in stored.items() if name != "status"}
-        return compare(wish, stored, self._own | {id(wish): wish, id(metadata): metadata})
+        wish, held = _wishable(self.wire), _wishable(stored)
+        found = compare(wish, held, self._own | {id(part): part for part in (wish, wish["metadata"])})
+        if answer is None:
+            return found
+        # What the server has just added was not taken out by the wish.
+        real = (d for d in found.differences if d.wished is not ABSENT or _is_in(self.before, d.path))
+        return found._replace(differences=tuple(real))
 
     def _metadata(self, wished: dict[str, Any], own: dict[int, Any]) -> dict[str, Any]:
         """The metadata to send. Put in whole, it names what matters and leaves out the rest."""
@@ -120,6 +123,21 @@ class Draft:
         if not self._key.namespace:
             del metadata["namespace"]
         return metadata
+
+
+def _is_in(obj: Any, path: Path) -> bool:
+    for step in path:
+        try:
+            obj = obj[step]
+        except (KeyError, IndexError, TypeError):
+            return False
+    return True
+
+
+def _wishable(wire: Mapping[str, Any]) -> dict[str, Any]:
+    """The parts of an object that a wish can be about."""
+    metadata = {name: part for name, part in (wire.get("metadata") or {}).items() if name not in _SERVER_KEPT}
+    return {name: part for name, part in wire.items() if name != "status"} | {"metadata": metadata}
 
 
 def _with_server_kept(metadata: Mapping[str, Any], source: Mapping[str, Any]) -> dict[str, Any]:

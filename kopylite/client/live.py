@@ -48,7 +48,7 @@ class PatchParams(WriteParams, total=False):
     Attributes:
         namespace: of the name that is given as key.
         type: merge (RFC 7386, the default), json (RFC 6902), strategic (kinds of Kubernetes itself only), apply.
-        subresource: e.g. "status".
+        subresource: e.g. "status"; of one with a form of its own ("scale"), that comes back, as Unstructured.
         force: with "apply": take fields over from their managers.
     """
 
@@ -213,10 +213,9 @@ class LiveClient:
         options = WriteOptions(
             params.get("field_manager", self.field_manager), params.get("dry_run", False), params.get("force", False)
         )
-        body = await self.api.patch(
-            adapter.kind, where, patch, params.get("type", "merge"), params.get("subresource"), options
-        )
-        return adapter.decode(body)
+        subresource = params.get("subresource")
+        body = await self.api.patch(adapter.kind, where, patch, params.get("type", "merge"), subresource, options)
+        return (adapter if subresource in (None, "status") else _anything).decode(body)
 
     async def delete(
         self,

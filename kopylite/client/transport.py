@@ -10,7 +10,7 @@ import os
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
 import aiohttp
@@ -46,7 +46,7 @@ class ApiResponse:
 
     status: int
     headers: Mapping[str, str]
-    body: bytes
+    body: bytes = field(repr=False)
 
 
 class ApiStream(Protocol):
@@ -301,7 +301,8 @@ def failure_of(error: Exception, server: str) -> TransportError:
         return ConnectionFailed(f"the certificate of {server} is not trusted: {_text(error)}")
     if isinstance(error, aiohttp.ClientConnectorError):
         # aiohttp's own text says the address three times over.
-        reason = os.strerror(error.errno) if (error.errno or 0) > 0 else _text(error.os_error)
+        number = error.errno or 0
+        reason = os.strerror(number) if number > 0 else _text(error.os_error)
         return ConnectionFailed(f"no connection to {server}: {reason}")
     if isinstance(error, aiohttp.ClientHttpProxyError):
         return ConnectionFailed(f"the proxy in front of {server} refused: HTTP {error.status}")

@@ -1,0 +1,206 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from kopylite.client import ApiResponse, Client
+from kopylite.errors import KindNotFound, NotFound, RequestTimeout, UsageError
+from kopylite.objects import CustomResource, Kind, ObjectKey, ObjectMeta, Unstructured
+from tests.unit.client.memcache import MemoryCache
+from tests.unit.client.memory import MemoryServer
+
+CM = Kind("v1", "ConfigMap")
+SECRET = Kind("v1", "Secret")
+KEY = ObjectKey("shop", "a")
+PATH = "/api/v1/namespaces/shop/configmaps/a"
+
+
+class AppSpec(BaseModel):
+    image: str
+
+
+class AppStatus(BaseModel):
+    ready_replicas: int = 0
+    message: str | None = None
+
+
+class MyApp(CustomResource[AppSpec, AppStatus], group="example.com", version="v1"):
+    pass
+
+
+class World:
+    """A client whose cache shows what `show` copies from the server."""
+
+    def __init__(self) -> None:
+        self.server = MemoryServer()
+        self.cache = MemoryCache(CM, Kind("example.com/v1", "MyApp"))
+        self.client = Client(self.server, cache=self.cache)
+
+    def show(self) -> None:
+        for obj in self.server.objects.values():
+            self.cache.store.see(json.loads(json.dumps(obj)))
+
+    async def create(self, **data: str) -> Unstructured:
+        metadata = {"name": "a", "namespace": "shop"}
+        return await self.client.create(
+            Unstructured({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
+        )
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+async def test_a_cached_kind_is_read_without_a_request(world: World) -> None:
+    await world.create(x="1")
+    world.show()
+    world.server.requests.clear()
+    assert (await world.client.get(CM, KEY))["data"] == {"x": "1"}
+    assert [m.name for m in await world.client.list(CM, namespace="shop")] == ["a"]
+    assert await world.client.find(CM, "none", namespace="shop") is None
+    with pytest.raises(NotFound, match=r"ConfigMap.v1 shop/none not found"):
+        await world.client.get(CM, "none", namespace="shop")
+    assert world.server.requests == []
+
+
+async def test_each_read_is_a_copy_of_its_own(world: World) -> None:
+    await world.create(x="1")
+    world.show()
+    (await world.client.get(CM, KEY))["data"]["x"] = "changed"
+    assert (await world.client.get(CM, KEY))["data"] == {"x": "1"}
+
+
+async def test_other_kinds_field_selectors_and_live_reads_go_to_the_server(world: World) -> None:
+    await world.create()
+    world.show()
+    world.server.requests.clear()
+    assert await world.client.find(SECRET, KEY) is None
+    await world.client.list(SECRET)
+    await world.client.list(CM, fields="metadata.name=a")
+    await world.client.live.get(CM, KEY)
+    assert world.server.requests == [
+        "GET /api/v1/namespaces/shop/secrets/a",
+        "GET /api/v1/secrets",
+        "GET /api/v1/configmaps",
+        f"GET {PATH}",
+    ]
+
+
+async def test_a_key_that_cannot_be_is_refused_and_not_taken_for_missing(world: World) -> None:
+    with pytest.raises(UsageError, match="needs a namespace"):
+        await world.client.find(CM, "a")
+
+
+async def test_a_read_after_a_write_waits_for_the_cache(world: World) -> None:
+    await world.create()
+    world.cache.store.on_wait = world.show
+    world.server.requests.clear()
+    assert await world.client.get(CM, KEY)
+    assert world.server.requests == []
+
+
+async def test_a_read_after_a_write_asks_the_server_when_the_cache_stays_behind(world: World) -> None:
+    created = await world.create(x="1")
+    world.show()
+    await world.client.patch(created, patch={"data": {"x": "2"}})
+    assert (await world.client.get(CM, KEY))["data"] == {"x": "2"}
+    assert [m["data"] for m in await world.client.list(CM, namespace="shop")] == [{"x": "2"}]
+    with pytest.raises(RequestTimeout, match="has not yet seen"):
+        await world.client.list(CM, index={"data.x": "2"})
+
+
+async def test_writes_through_the_live_client_count_too(world: World) -> None:
+    created = await world.create(x="1")
+    world.show()
+    await world.client.live.patch(created, patch={"data": {"x": "2"}})
+    assert (await world.client.get(CM, KEY))["data"] == {"x": "2"}
+
+
+async def test_a_deleted_object_is_not_read_again(world: World) -> None:
+    created = await world.create()
+    world.show()
+    await world.client.delete(created)
+    assert await world.client.find(CM, KEY) is None
+    assert await world.client.list(CM) == []
+
+
+async def test_an_object_with_finalizers_is_seen_with_its_mark(world: World) -> None:
+    created = await world.create()
+    created = await world.client.patch(created, patch={"metadata": {"finalizers": ["example.com/x"]}})
+    world.show()
+    await world.client.delete(created)
+    found = await world.client.get(CM, KEY)
+    assert found.deletion_timestamp
+
+
+async def test_dry_runs_are_no_writes(world: World) -> None:
+    created = await world.create(x="1")
+    world.show()
+    await world.client.patch(created, patch={"data": {"y": "1"}}, dry_run=True)
+    world.server.requests.clear()
+    await world.client.get(CM, KEY)
+    assert world.server.requests == []
+
+
+async def test_an_index_needs_a_cache(world: World) -> None:
+    with pytest.raises(UsageError, match=r"app\.cache"):
+        await world.client.list(SECRET, index={"type": "x"})
+    with pytest.raises(UsageError, match="leave out field selectors"):
+        await world.client.list(CM, index={"type": "x"}, fields="metadata.name=a")
+
+
+async def myapp(world: World, status: dict[str, Any] | None = None) -> MyApp:
+    app = MyApp(metadata=ObjectMeta(name="a", namespace="shop"), spec=AppSpec(image="x"))
+    created = await world.client.create(app)
+    if status:
+        created = await world.client.patch(created, patch={"status": status}, subresource="status")
+    world.server.sent.clear()
+    return created
+
+
+async def test_a_status_that_holds_already_is_not_sent(world: World) -> None:
+    app = await myapp(world, {"readyReplicas": 2, "other": [{"a": 1, "b": None}]})
+    assert await world.client.patch_status(app, {"readyReplicas": 2}) is app
+    assert await world.client.patch_status(app, {"readyReplicas": 2, "gone": None, "other": [{"a": 1}]}) is app
+    assert await world.client.patch_status(app, AppStatus(ready_replicas=2)) is app
+    assert world.server.sent == []
+
+
+async def test_only_the_difference_of_a_status_is_sent(world: World) -> None:
+    app = await myapp(world, {"readyReplicas": 2, "message": "m"})
+    changed = await world.client.patch_status(app, {"readyReplicas": 3, "message": "m"})
+    request = world.server.sent[-1]
+    assert request.path.endswith("/myapps/a/status")
+    assert request.content_type == "application/merge-patch+json"
+    assert json.loads(request.body or b"") == {"status": {"readyReplicas": 3}}
+    assert changed.status.ready_replicas == 3
+    await world.client.patch_status(changed, AppStatus(ready_replicas=4))
+    assert json.loads(world.server.sent[-1].body or b"") == {"status": {"readyReplicas": 4}}
+
+
+async def test_a_first_status_of_nothing_but_defaults_is_sent(world: World) -> None:
+    app = await myapp(world)
+    await world.client.patch_status(app, {"readyReplicas": 0})
+    assert len(world.server.sent) == 1
+
+
+async def test_finalizers_that_are_there_or_gone_already_send_nothing(world: World) -> None:
+    app = await myapp(world)
+    assert await world.client.remove_finalizer(app, "example.com/x") is app
+    app.metadata.finalizers = ["example.com/x"]
+    assert await world.client.add_finalizer(app, "example.com/x") is app
+    assert world.server.sent == []
+    await world.client.remove_finalizer(app, "example.com/x")
+    assert world.server.sent[-1].content_type == "application/json-patch+json"
+    await world.client.live.delete(app)
+    assert await world.client.remove_finalizer(app, "example.com/x") is app, "gone is as good as removed"
+
+
+async def test_a_kind_that_is_not_served_is_no_missing_object(world: World) -> None:
+    world.server.answers = [ApiResponse(404, {}, b"404 page not found")]
+    with pytest.raises(KindNotFound):
+        await world.client.find(SECRET, KEY)

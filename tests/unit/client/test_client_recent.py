@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import pytest
+
+from kopylite.client import recent
+from kopylite.client.recent import DELETED_AGE, MAX_AGE, RecentWrites
+from kopylite.objects import Kind, ObjectKey
+from kopylite.testing.clock import VirtualClock
+from tests.unit.client.memcache import MemoryCache
+
+CM = Kind("v1", "ConfigMap")
+KEY = ObjectKey("shop", "a")
+
+
+def obj(version: str, uid: str = "u", name: str = "a") -> dict[str, object]:
+    return {"metadata": {"name": name, "namespace": "shop", "uid": uid, "resourceVersion": version}}
+
+
+class World:
+    def __init__(self) -> None:
+        self.clock = VirtualClock()
+        self.cache = MemoryCache(CM)
+        self.store = self.cache.store
+        self.recent = RecentWrites(self.cache, self.clock)
+
+    async def settled(self, key: ObjectKey = KEY) -> bool:
+        return await self.recent.settled(CM, key, self.store)
+
+
+async def test_what_is_not_cached_is_not_remembered() -> None:
+    world = World()
+    world.recent.written(Kind("v1", "Secret"), KEY, "u", "7")
+    world.recent.deleted(Kind("v1", "Secret"), KEY, "u")
+    assert world.recent.idle
+
+
+async def test_a_cache_that_is_ahead_of_the_answer_needs_no_memory() -> None:
+    world = World()
+    world.store.see(obj("7"))
+    world.recent.written(CM, KEY, "u", "7")
+    assert world.recent.idle
+
+
+async def test_a_read_waits_once_for_the_cache_and_then_is_told_to_ask_the_server() -> None:
+    world = World()
+    world.store.see(obj("5"))
+    world.recent.written(CM, KEY, "u", "7")
+    assert not await world.settled()
+    assert not await world.settled()
+    assert world.store.waits == ["7"], "the second reader does not wait again"
+    assert await world.settled(ObjectKey("shop", "other"))
+
+
+async def test_an_entry_goes_when_the_cache_arrives() -> None:
+    world = World()
+    world.recent.written(CM, KEY, "u", "7")
+    world.store.on_wait = lambda: world.store.see(obj("7"))
+    assert await world.settled()
+    assert world.recent.idle
+
+
+async def test_a_newer_event_of_another_object_confirms_too() -> None:
+    world = World()
+    world.recent.written(CM, KEY, "u", "7")
+    world.store.see(obj("10", name="b"))
+    assert await world.settled(), "events come in the order of versions"
+    assert world.recent.idle
+
+
+async def test_an_older_answer_does_not_replace_a_newer_one() -> None:
+    world = World()
+    world.recent.written(CM, KEY, "u", "10")
+    world.recent.written(CM, KEY, "u", "9")
+    world.store.see(obj("9"))
+    assert not await world.settled()
+
+
+async def test_a_deleted_uid_is_not_shown_and_a_recreated_one_is() -> None:
+    world = World()
+    world.store.see(obj("5"))
+    world.recent.deleted(CM, KEY, "u")
+    assert not await world.settled()
+    world.store.see(obj("9", uid="new"))
+    assert await world.settled()
+    assert world.recent.idle
+
+
+async def test_a_cache_that_has_not_seen_the_creation_yet_does_not_end_the_memory_of_a_deletion() -> None:
+    world = World()
+    world.recent.written(CM, KEY, "u", "5")
+    world.recent.deleted(CM, KEY, "u")
+    assert await world.settled(), "not there: that is right"
+    world.store.see(obj("5"))
+    assert not await world.settled(), "the creation comes late: it is not shown"
+    world.store.see_gone(KEY, "6")
+    assert await world.settled()
+    assert world.recent.idle
+
+
+async def test_a_deletion_of_unknown_version_is_remembered_for_a_minute() -> None:
+    world = World()
+    world.recent.deleted(CM, KEY, "u")
+    assert await world.settled()
+    assert not world.recent.idle
+    world.store.see(obj("5"))
+    assert not await world.settled()
+    world.store.see_gone(KEY, "6")
+    world.clock.advance(DELETED_AGE + 1)
+    assert await world.settled()
+    assert world.recent.idle
+
+
+async def test_an_older_object_of_the_name_is_not_shown_after_create_and_delete() -> None:
+    world = World()
+    world.store.see(obj("3", uid="old"))
+    world.recent.written(CM, KEY, "u", "5")
+    world.recent.deleted(CM, KEY, "u")
+    assert not await world.settled()
+
+
+async def test_a_write_that_no_cache_will_ever_confirm_is_given_up() -> None:
+    world = World()
+    world.recent.written(CM, KEY, "u", "1000")
+    world.store.see(obj("7"))  # the server was restored from a backup
+    assert not await world.settled()
+    world.clock.advance(MAX_AGE + 1)
+    assert await world.settled()
+    assert world.recent.idle
+
+
+async def test_all_of_a_namespace_waits_for_each_write_in_it() -> None:
+    world = World()
+    world.recent.written(CM, KEY, "u", "7")
+    assert await world.recent.all_settled(CM, "elsewhere", world.store)
+    assert not await world.recent.all_settled(CM, "shop", world.store)
+    assert not await world.recent.all_settled(CM, "", world.store)
+    world.store.see(obj("7"))
+    assert await world.recent.all_settled(CM, "", world.store)
+
+
+async def test_confirmed_writes_that_nobody_reads_are_swept() -> None:
+    world = World()
+    for number in range(1, 5_000):
+        world.recent.written(CM, ObjectKey("shop", f"n{number}"), "u", str(number))
+        world.store.version = str(number)
+    assert len(world.recent) < 2_000
+
+
+async def test_memory_is_bounded_and_the_promise_holds_beyond(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recent, "MAX_PENDING", 100)
+    world = World()
+    for number in range(1, 5_000):
+        world.recent.written(CM, ObjectKey("shop", f"n{number}"), "u", str(number))
+    assert len(world.recent) <= 2_000
+    first = ObjectKey("shop", "n1")
+    assert not await world.settled(first), "merged into one version that the cache must reach"
+    assert not await world.recent.all_settled(CM, "elsewhere", world.store)
+    world.store.version = "5000"
+    assert await world.settled(first)

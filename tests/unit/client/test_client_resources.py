@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from kopylite.client.resources import MISSING_PERIOD, Resources
+from kopylite.client.transport import ApiResponse
+from kopylite.errors import KindNotFound, ServiceUnavailable, StreamBroken
+from kopylite.objects import CustomResource, Kind, kind_of
+from kopylite.testing.clock import VirtualClock
+from tests.unit.client.memory import MemoryServer
+
+FOO = Kind("example.com/v1", "Foo")
+
+
+def served(*names: str) -> ApiResponse:
+    resources = [{"name": name, "kind": "Foo", "namespaced": True, "verbs": []} for name in names]
+    return ApiResponse(200, {}, json.dumps({"kind": "APIResourceList", "resources": resources}).encode())
+
+
+class Own(CustomResource[dict[str, str], None], group="example.com", version="v1", plural="ownies", scope="Cluster"):
+    pass
+
+
+async def test_kinds_that_know_themselves_need_no_request() -> None:
+    server = MemoryServer()
+    resources = Resources(server)
+    assert (await resources.find(Kind("apps/v1", "Deployment"))).plural == "deployments"
+    own = await resources.find(kind_of(Own))
+    assert (own.plural, own.namespaced) == ("ownies", False)
+    assert (await resources.find(Kind("a/v1", "B", "bees", True))).plural == "bees"
+    assert server.requests == []
+
+
+async def test_others_are_asked_for_once_in_their_own_group() -> None:
+    server = MemoryServer()
+    server.answers = [served("foos/status", "foos", "foos/scale")]
+    resources = Resources(server)
+    for _ in range(3):
+        found = await resources.find(FOO)
+        assert (found.plural, found.namespaced) == ("foos", True)
+    assert server.requests == ["GET /apis/example.com/v1"]
+    resources.forget(FOO)
+    server.answers = [served("foozen")]
+    assert (await resources.find(FOO)).plural == "foozen"
+
+
+@pytest.mark.parametrize("missing", [ApiResponse(404, {}, b"404 page not found"), served()])
+async def test_a_missing_kind_is_asked_for_again_after_a_while(missing: ApiResponse) -> None:
+    clock, server = VirtualClock(), MemoryServer()
+    resources = Resources(server, clock)
+    server.answers = [missing]
+    for _ in range(3):
+        with pytest.raises(KindNotFound, match=r"Foo\.example\.com/v1: is its CRD installed"):
+            await resources.find(FOO)
+    assert len(server.requests) == 1
+    clock.advance(MISSING_PERIOD)
+    server.answers = [served("foos")]
+    assert (await resources.find(FOO)).plural == "foos"
+
+
+async def test_a_broken_answer_is_an_error_and_not_a_missing_kind() -> None:
+    server = MemoryServer()
+    server.answers = [
+        ApiResponse(503, {"Retry-After": "2"}, b"<html>"),
+        ApiResponse(200, {}, b"<html>"),
+        served("foos"),
+    ]
+    resources = Resources(server)
+    with pytest.raises(ServiceUnavailable) as caught:
+        await resources.find(FOO)
+    assert caught.value.retry_after == 2
+    with pytest.raises(StreamBroken):
+        await resources.find(FOO)
+    assert (await resources.find(FOO)).plural == "foos"
