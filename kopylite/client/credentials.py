@@ -63,7 +63,7 @@ class Credentials(Protocol):
         """The identity to use now; None: `fetch` it."""
 
     async def fetch(self) -> Identity:
-        """A new identity; calls at the same time share one load."""
+        """A new identity; calls at the same time share one load. Raises KubeconfigError."""
 
     def reject(self, identity: Identity) -> bool:
         """The server answered 401 to `identity`. True if a fetch may bring a better one."""
@@ -94,7 +94,7 @@ class CachedCredentials:
     may be unreadable for the moment in which it is rotated.
 
     Args:
-        load: gives a new Identity; raises KubeconfigError or OSError.
+        load: gives a new Identity; raises KubeconfigError.
         min_interval: seconds that must pass after a load before a rejection causes another one.
     """
 
@@ -120,7 +120,7 @@ class CachedCredentials:
                 return fresh
             try:
                 identity = await self._load()
-            except (KubeconfigError, OSError) as error:
+            except KubeconfigError as error:
                 if self._identity is None:
                     raise
                 logger.warning("credentials could not be renewed, the old ones stay in use: %s", error)
@@ -153,7 +153,10 @@ def token_file(path: Path, *, clock: Clock = SYSTEM_CLOCK) -> CachedCredentials:
     """Credentials from a file that holds a bearer token, read again each minute and after a 401."""
 
     async def load() -> Identity:
-        token = path.read_text(encoding="utf-8").strip()  # noqa: ASYNC240 - a small local file, once a minute
+        try:
+            token = path.read_text(encoding="utf-8").strip()  # noqa: ASYNC240 - a small local file, once a minute
+        except (OSError, UnicodeDecodeError) as error:
+            raise KubeconfigError(f"token file {path} cannot be read: {error}") from error
         if not token:
             raise KubeconfigError(f"token file {path} is empty: it should hold a bearer token")
         return Identity(f"Bearer {token}", lifetime=TOKEN_FILE_PERIOD + EXPIRY_LEEWAY)

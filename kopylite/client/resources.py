@@ -72,7 +72,8 @@ class Resources:
             # Sub-resources ("deployments/scale") are in the list too, under the kind of their body.
             if resource.kind == kind.kind and "/" not in resource.name:
                 self._missing.pop(kind, None)
-                return self._found.setdefault(kind, ResourceInfo(kind, resource.name, resource.namespaced))
+                found = self._found[kind] = ResourceInfo(kind, resource.name, resource.namespaced)
+                return found
         self._missing[kind] = now
         raise _not_found(kind)
 

@@ -23,7 +23,7 @@ from kopylite.client.retries import NO_ANSWER, Retries
 from kopylite.client.tls import TlsContexts
 from kopylite.client.verbs import ApiRequest
 from kopylite.clock import SYSTEM_CLOCK, Clock
-from kopylite.errors import ConnectionFailed, RequestTimeout, StreamBroken, TransportError
+from kopylite.errors import ConnectionFailed, KubeconfigError, RequestTimeout, StreamBroken, TransportError
 from kopylite.observers import ClientObserver
 
 logger = logging.getLogger(__name__)
@@ -110,6 +110,7 @@ class AiohttpTransport:
         self._tls = TlsContexts(config.tls, clock) if self._base.startswith("https:") else None
         self._requests: aiohttp.ClientSession | None = None
         self._streams: aiohttp.ClientSession | None = None
+        self._identified = False
         self._warnings: set[str] = set()
         # Compression costs the client 1.6 ms a list page: worth it only over slow links.
         self._headers = (
@@ -136,7 +137,7 @@ class AiohttpTransport:
         if self._requests is None:
             self._requests = self._open_session(MAX_CONNECTIONS)
         while True:
-            identity = self.config.credentials.current() or await self.config.credentials.fetch()
+            identity = self.config.credentials.current() or await self._identify()
             try:
                 response = await self._attempt(self._requests, request, identity, retries.remaining())
             except TransportError as error:
@@ -147,7 +148,7 @@ class AiohttpTransport:
             else:
                 if response.status < 400:
                     return response
-                if response.status == 401 and self._renew(identity) and retries.after_unauthorized():
+                if response.status == 401 and retries.after_unauthorized() and self._renew(identity):
                     continue
                 delay = retries.after_answer(response.status, response.headers, response.body)
                 if delay is None:
@@ -159,12 +160,12 @@ class AiohttpTransport:
     async def stream(self, request: ApiRequest) -> AsyncIterator[ApiStream]:
         if self._streams is None:
             self._streams = self._open_session(0)
-        credentials = self.config.credentials
-        identity = credentials.current() or await credentials.fetch()
+        identity = self.config.credentials.current() or await self._identify()
         response = await self._send(self._streams, request, identity)
         if response.status == 401 and self._renew(identity):
             response.close()
-            response = await self._send(self._streams, request, await credentials.fetch())
+            identity = self.config.credentials.current() or await self._identify()
+            response = await self._send(self._streams, request, identity)
         try:
             yield _AiohttpStream(response)
         finally:
@@ -241,10 +242,25 @@ class AiohttpTransport:
             trust_env=False,
         )
 
+    async def _identify(self) -> Identity:
+        """New credentials. What worked before and fails now is an outage, and no mistake of the configuration."""
+        try:
+            identity = await self.config.credentials.fetch()
+        except KubeconfigError as error:
+            if not self._identified:
+                raise
+            raise ConnectionFailed(f"no credentials for {self._base}: {error}") from error
+        self._identified = True
+        return identity
+
     def _renew(self, identity: Identity) -> bool:
+        """After a 401: whether the next attempt will show another token or certificate."""
+        renewed = self.config.credentials.reject(identity)
         if self._tls is not None:
+            before = self._tls.current(identity.key_pair)
             self._tls.recheck()
-        return self.config.credentials.reject(identity)
+            renewed = renewed or self._tls.current(identity.key_pair) is not before
+        return renewed
 
     def _failure(self, error: Exception) -> TransportError:
         failure = failure_of(error, self._base)

@@ -21,7 +21,7 @@ from kopylite.client.verbs import WriteOptions
 from kopylite.errors import AlreadyExists
 from kopylite.objects import Kind, ObjectKey, key_of, kind_of
 
-# Wishes that are remembered, about 300 bytes each. A forgotten one costs at most one request.
+# Wishes that are remembered, about 500 bytes each. A forgotten one costs at most one request.
 MAX_REMEMBERED = 50_000
 
 

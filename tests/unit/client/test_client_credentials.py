@@ -108,7 +108,7 @@ async def test_an_empty_or_missing_token_file_is_an_error_at_first(tmp_path: Pat
     (tmp_path / "token").write_text("\n")
     with pytest.raises(KubeconfigError, match="is empty"):
         await token_file(tmp_path / "token").fetch()
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(KubeconfigError, match="cannot be read"):
         await token_file(tmp_path / "none").fetch()
 
 

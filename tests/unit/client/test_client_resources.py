@@ -46,6 +46,17 @@ async def test_others_are_asked_for_once_in_their_own_group() -> None:
     assert (await resources.find(FOO)).plural == "foozen"
 
 
+async def test_asking_again_asks_the_server_whatever_is_known() -> None:
+    server = MemoryServer()
+    resources = Resources(server, VirtualClock())
+    server.answers = [served(), served("foos"), served("foozen")]
+    with pytest.raises(KindNotFound):
+        await resources.find(FOO)
+    assert (await resources.find(FOO, again=True)).plural == "foos"
+    assert (await resources.find(FOO, again=True)).plural == "foozen"
+    assert (await resources.find(FOO)).plural == "foozen"
+
+
 @pytest.mark.parametrize("missing", [ApiResponse(404, {}, b"404 page not found"), served()])
 async def test_a_missing_kind_is_asked_for_again_after_a_while(missing: ApiResponse) -> None:
     clock, server = VirtualClock(), MemoryServer()

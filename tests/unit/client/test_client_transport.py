@@ -15,7 +15,7 @@ from kopylite.client.credentials import CachedCredentials, Identity, StaticCrede
 from kopylite.client.tls import TlsSettings
 from kopylite.client.transport import AiohttpTransport
 from kopylite.client.verbs import ApiRequest
-from kopylite.errors import ConnectionFailed, RequestTimeout, StreamBroken
+from kopylite.errors import ConnectionFailed, KubeconfigError, RequestTimeout, StreamBroken
 from kopylite.observers import ClientObserver
 from tests.unit.client.scripted import Received, ScriptedServer, answer, chunked, reset
 
@@ -180,6 +180,21 @@ async def test_a_lasting_401_is_an_answer_after_one_renewal(open_to: Opener) -> 
     assert len(server.received) == 1
 
 
+async def test_credentials_that_fail_at_first_are_a_mistake_and_later_an_outage(
+    open_to: Opener, tmp_path: Path
+) -> None:
+    path = tmp_path / "token"
+    async with ScriptedServer(answer(), answer(401)) as server:
+        with pytest.raises(KubeconfigError, match="cannot be read"):
+            await open_to(server.url, credentials=token_file(path)).request(GET)
+        path.write_text("t")
+        transport = open_to(server.url, credentials=token_file(path))
+        await transport.request(GET)
+        path.unlink()
+        with pytest.raises(ConnectionFailed, match="no credentials"):
+            await transport.request(GET, timeout=1)
+
+
 async def test_a_warning_of_the_server_is_logged_once(open_to: Opener, caplog: pytest.LogCaptureFixture) -> None:
     async with ScriptedServer(answer(200, Warning='299 - "v1 is deprecated"')) as server:
         transport = open_to(server.url)
@@ -285,6 +300,30 @@ async def test_the_client_shows_its_certificate(open_to: Opener, ca: trustme.CA)
     tls = TlsSettings(ca.cert_pem.bytes(), chain, cert.private_key_pem.bytes())
     async with ScriptedServer(answer(), tls=server_tls(ca, "127.0.0.1", wants_client=True)) as server:
         assert (await open_to(server.url, tls=tls).request(GET)).status == 200
+
+
+async def test_a_rotated_client_certificate_is_shown_after_a_401(
+    open_to: Opener, ca: trustme.CA, tmp_path: Path
+) -> None:
+    def issue() -> None:
+        cert = ca.issue_cert("client")
+        (tmp_path / "tls.crt").write_bytes(b"".join(blob.bytes() for blob in cert.cert_chain_pems))
+        (tmp_path / "tls.key").write_bytes(cert.private_key_pem.bytes())
+
+    issue()
+    tls = TlsSettings(ca.cert_pem.bytes(), tmp_path / "tls.crt", tmp_path / "tls.key")
+    serials: list[object] = []
+
+    async def check(_: Received, writer: asyncio.StreamWriter) -> None:
+        serial = writer.get_extra_info("peercert")["serialNumber"]
+        if not serials:
+            issue()
+        serials.append(serial)
+        writer.write(answer(401 if serial == serials[0] else 200))
+
+    async with ScriptedServer(check, tls=server_tls(ca, "127.0.0.1", wants_client=True)) as server:
+        assert (await open_to(server.url, tls=tls).request(POST)).status == 200
+    assert len(set(serials)) == 2
 
 
 async def test_a_rotated_ca_is_taken_up_without_a_restart(open_to: Opener, ca: trustme.CA, tmp_path: Path) -> None:
