@@ -86,9 +86,7 @@ async def test_a_hand_change_of_the_deployment_is_undone(
 ) -> None:
     await client.create(a_myapp(namespace, "web", replicas=2))
     await eventually(lambda: client.find(DEPLOYMENT, "web", namespace=namespace), "the Deployment existed")
-    changed = await client.get(DEPLOYMENT, "web", namespace=namespace)
-    changed["spec"]["replicas"] = 7
-    changed = await client.update(changed)
+    changed = await client.patch(DEPLOYMENT, "web", {"spec": {"replicas": 7}}, namespace=namespace)
 
     async def restored() -> bool:
         now = await client.get(DEPLOYMENT, "web", namespace=namespace)
