@@ -30,6 +30,8 @@ _FITTING = {
 }
 _UNFITTING = {"date-time": "noon", "date": "31.1.", "duration": "soon", "byte": "!", "uuid": "1", "ipv4": "300"}
 _ASCII = st.characters(min_codepoint=32, max_codepoint=126)
+# Marks which fields belong to the chosen variant of a union.
+_MINE = "x-test-mine"
 _SAFE = {"int32": 2**31 - 1, "int64": 2**63 - 1}
 
 
@@ -44,7 +46,10 @@ def odd(schema: Schema) -> SearchStrategy[Any]:
 
 
 def _values(schema: Schema, *, odd: bool) -> SearchStrategy[Any]:
-    choices = [_merged(schema, branch) for branch in schema.get("oneOf") or schema.get("anyOf") or ()]
+    choices = [
+        {**_merged(schema, branch), _MINE: {*branch.get("properties", ()), *branch.get("required", ())}}
+        for branch in schema.get("oneOf") or schema.get("anyOf") or ()
+    ]
     strategy = st.one_of([_plain(choice, odd=odd) for choice in choices]) if choices else _plain(schema, odd=odd)
     if schema.get("nullable"):
         strategy = st.one_of(strategy, st.none())
@@ -92,12 +97,16 @@ def _wrong(schema: Schema) -> SearchStrategy[Any]:
 
 def _text(schema: Schema) -> SearchStrategy[str]:
     if "pattern" in schema:
-        text = st.from_regex(re.compile(schema["pattern"]), alphabet=_ASCII)
+        # Python's $ also matches before a line's end.
+        text = st.from_regex(
+            re.compile(schema["pattern"].removesuffix("$") + r"\Z" * schema["pattern"].endswith("$")), alphabet=_ASCII
+        )
         return text.filter(lambda value: _fits(value, schema))
     if schema.get("format") in _FITTING:
         return st.sampled_from(_FITTING[schema["format"]])
-    low, high = schema.get("minLength", 0), schema.get("maxLength")
-    return st.text(string.ascii_letters + "-é", min_size=low, max_size=min(high or low + 5, low + 5))
+    low = schema.get("minLength", 0)
+    high = min(schema.get("maxLength", low + 5), low + 5)
+    return st.text(string.ascii_letters + "-é", min_size=low, max_size=high)
 
 
 def _fits(text: str, schema: Schema) -> bool:
@@ -108,7 +117,7 @@ def _number(schema: Schema) -> SearchStrategy[Any]:
     low, high = schema.get("minimum", -(2**31)), schema.get("maximum", _SAFE.get(schema.get("format", ""), 2**31 - 1))
     step = schema.get("multipleOf", 1)
     if schema["type"] == "number":
-        return st.floats(low, high, allow_nan=False, width=32)
+        return st.floats(low, high, allow_nan=False)
     low += bool(schema.get("exclusiveMinimum"))
     high -= bool(schema.get("exclusiveMaximum"))
     return st.integers(-(-low // step), high // step).map(lambda value: value * step)
@@ -133,7 +142,9 @@ def _identity(item: Any, keys: list[str] | None) -> str:
 def _object(schema: Schema, *, odd: bool) -> SearchStrategy[dict[str, Any]]:
     properties = schema.get("properties")
     if properties:
-        parts = {name: _values(part, odd=odd) for name, part in properties.items()}
+        # What a value of one variant has in the other variants' fields, only the server looks at.
+        mine = schema.get(_MINE, properties)
+        parts = {name: _values(part, odd=odd and name in mine) for name, part in properties.items()}
         required = {name: parts.pop(name) for name in schema.get("required", ()) if name in parts}
         if odd and required:
             complete = st.fixed_dictionaries(required, optional=parts)

@@ -16,7 +16,7 @@ from kopylite.objects.modelcodec import codec_of, to_wire
 from kopylite.objects.wireformats import write_bytes, write_duration, write_time
 
 PRESERVE_UNKNOWN = "x-kubernetes-preserve-unknown-fields"
-_DECIMAL = r"^[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?$"
+_DECIMAL = r"^[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]{1,3})?$"
 
 
 def json_schema_of(cls: type[BaseModel]) -> dict[str, Any]:
@@ -38,7 +38,8 @@ class _Generator(GenerateJsonSchema):
         return {**super().int_schema(schema), "format": "int64"}
 
     def bytes_schema(self, schema: core_schema.BytesSchema) -> JsonSchemaValue:
-        return {"type": "string", "format": "byte"}
+        # The server finds that an empty text is no base64.
+        return {"type": "string", "anyOf": [{"format": "byte"}, {"maxLength": 0}]}
 
     def timedelta_schema(self, schema: core_schema.TimedeltaSchema) -> JsonSchemaValue:
         return {"type": "string", "format": "duration"}

@@ -111,7 +111,7 @@ def _review(value: Any) -> _Exclusion:
     exclusion: _Exclusion = {}
     if isinstance(value, BaseModel):
         for name, field in type(value).model_fields.items():
-            inner = getattr(value, name, None)
+            inner = value.__dict__.get(name)  # not getattr: it would warn of deprecated fields
             if inner is None:
                 if name in value.model_fields_set and field.default is None:
                     exclusion[name] = True

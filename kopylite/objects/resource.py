@@ -198,13 +198,13 @@ def _declare(cls: type[CustomResource[Any, Any]], options: ResourceOptions) -> D
 
 
 def plural_of(kind: str) -> str:
-    """The resource name that Kubernetes tooling derives from a kind: the English plural, in lower case."""
+    """The resource name for a kind: its English plural, in lower case. Settings and Redis stay as they are."""
     word = kind.lower()
-    if word.endswith(("s", "x", "z", "ch", "sh")):
+    if word.endswith(("ss", "us", "as", "x", "z", "ch", "sh")):
         return f"{word}es"
     if word.endswith("y") and word[-2:-1] not in "aeiou":
         return f"{word[:-1]}ies"
-    return f"{word}s"
+    return word if word.endswith("s") else f"{word}s"
 
 
 def _set_defaults(cls: type[CustomResource[Any, Any]], declaration: Declaration) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic_core import SchemaError, SchemaValidator, core_schema
 
 from kopylite.objects.jsonschema import PRESERVE_UNKNOWN
-from kopylite.objects.quantity import PATTERN as QUANTITY_PATTERN
+from kopylite.objects.quantity import PATTERN, USUAL_PATTERN
 
 Schema = Mapping[str, Any]
 AddClass = Callable[[Schema], str]
@@ -62,7 +62,7 @@ def optional(found: FieldType) -> str:
 
 
 def _int_or_string(schema: Schema) -> FieldType:
-    if schema.get("pattern") == QUANTITY_PATTERN:
+    if schema.get("pattern") in (PATTERN, USUAL_PATTERN):
         return FieldType(
             "Quantity", _marks(schema, {"pattern", "anyOf", "format"}), lambda value: f"Quantity({value!r})"
         )

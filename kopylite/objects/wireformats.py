@@ -102,5 +102,12 @@ def write_time(value: Any) -> Any:
     return format_time(value) if isinstance(value, datetime) else value
 
 
+def write_number(value: Any) -> Any:
+    """A whole float as an integer, which is how the API server stores and returns it: else each update of an
+    object with a 1.0 would be a change."""
+    exact = isinstance(value, float) and value.is_integer() and abs(value) < 2**53
+    return int(value) if exact else value
+
+
 def write_bytes(value: Any) -> Any:
     return base64.b64encode(value).decode() if isinstance(value, (bytes, bytearray)) else value

@@ -6,7 +6,8 @@ a tree, nested models included, in which
 - a field without an alias of its own is called by its camelCase name, and its Python name is accepted on input;
 - fields that the model does not know are kept instead of dropped (unless the model says `extra="forbid"`), so
   that reading, changing and writing an object loses nothing;
-- durations are texts like "1h30m", bytes are base64 and times without a zone are UTC, as in Kubernetes' own types.
+- whole floats are integers, durations are texts like "1h30m", bytes are base64 and times without a zone are UTC,
+  as in Kubernetes' own types.
 
 The user's classes are not touched: the validator and serializer compiled from the copy produce and read
 instances of the very same classes.
@@ -23,6 +24,7 @@ from kopylite.objects.wireformats import (
     read_duration,
     write_bytes,
     write_duration,
+    write_number,
     write_time,
 )
 
@@ -39,6 +41,7 @@ _FORMATS: dict[str, tuple[Callable[[Any], Any] | None, Callable[[Any], Any]]] = 
     "bytes": (read_bytes, write_bytes),
     "timedelta": (read_duration, write_duration),
     "datetime": (None, write_time),
+    "float": (None, write_number),
 }
 
 

@@ -43,8 +43,8 @@ class Zoo:
     def update(self, obj: Any) -> Any:
         return self._portal.call(lambda: self._client.live.update(obj))
 
-    def get(self, kind: Any, name: str) -> Any:
-        return self._portal.call(lambda: self._client.live.get(kind, name, namespace="default"))
+    def get(self, kind: Any, name: str, *, namespace: str = "default") -> Any:
+        return self._portal.call(lambda: self._client.live.get(kind, name, namespace=namespace))
 
     def delete(self, obj: Any) -> None:
         self._portal.call(lambda: self._client.live.delete(obj))
@@ -92,14 +92,14 @@ def test_the_server_keeps_the_crd_as_it_was_sent(zoo: Zoo, kind: Any) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SchemaWarning)
         crd = crd_of(kind)
-    stored = zoo.get(CRD, crd["metadata"]["name"])
+    stored = zoo.get(CRD, crd["metadata"]["name"], namespace="")
     assert stored["spec"].pop("conversion") == {"strategy": "None"}
     assert stored["spec"] == crd["spec"]
     assert [c for c in stored["status"]["conditions"] if c["type"] == "NonStructuralSchema"] == []
 
 
 def test_the_server_keeps_a_crd_with_two_versions_and_all_options(zoo: Zoo) -> None:
-    stored = zoo.get(CRD, "fulls.zoo.example.com")
+    stored = zoo.get(CRD, "fulls.zoo.example.com", namespace="")
     stored["spec"].pop("conversion")
     assert stored["spec"] == crd_of(Full, FullV2)["spec"]
 
