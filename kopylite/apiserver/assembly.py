@@ -11,6 +11,8 @@ from kopylite.apiserver.core import Core
 from kopylite.apiserver.crd_serving import STORAGE as CRD_STORAGE
 from kopylite.apiserver.crd_serving import CrdServing
 from kopylite.apiserver.crds import CrdStrategy
+from kopylite.apiserver.openapi_documents import OpenApi
+from kopylite.apiserver.openapi_endpoint import OpenApiEndpoint
 from kopylite.apiserver.pods import PodEndpoints
 from kopylite.apiserver.printers import columns_of
 from kopylite.apiserver.rbac import RbacAuthorizer
@@ -52,6 +54,7 @@ class Assembly:
         self._join_special(authorizer, rbac_authorizer)
         for name in ("/healthz", "/livez", "/readyz"):
             self.core.documents[name] = lambda request: respond_health(request, is_ready)
+        self.core.documents["/openapi"] = OpenApiEndpoint(OpenApi(world.registry, world.minor))
         self.core.documents["/version"] = lambda request: respond_version(request, world.minor)
 
     def token_user(self, token: str) -> User | None:
