@@ -233,11 +233,19 @@ def _go_print(value: Any) -> str:
     return "<nil>" if value is None else str(value)
 
 
+_PLAIN_METADATA = {
+    **dict.fromkeys(("name", "generateName", "namespace", "selfLink", "uid", "resourceVersion"), {"type": "string"}),
+    **dict.fromkeys(("creationTimestamp", "deletionTimestamp"), {"type": "string", "nullable": True}),
+    **dict.fromkeys(("generation", "deletionGracePeriodSeconds"), {"type": "integer"}),
+}
+
+
 def _published(schema: dict[str, Any]) -> dict[str, Any]:
     """The schema with the topology of apiVersion, kind and metadata, which CRDs leave out."""
     metadata = {
         "type": "object",
         "properties": {
+            **_PLAIN_METADATA,
             "labels": {"type": "object", "additionalProperties": {"type": "string"}},
             "annotations": {"type": "object", "additionalProperties": {"type": "string"}},
             "finalizers": {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"},
