@@ -1,0 +1,62 @@
+"""The texts that `kubectl explain` shows for built-in fields, from the docstrings of the installed kubernetes_asyncio.
+
+The models' source files are read as text: importing them would cost some 50 MB.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+_PROPERTY = re.compile(
+    r'@property\s+def (\w+)\(self\):[^\n]*\n\s+r?"""Gets the [^\n]*\n\n(?P<text>.*?)\n\s+:return:', re.DOTALL
+)
+_ATTRIBUTE = re.compile(r"^ {8}'(\w+)': '([^']+)',?$", re.MULTILINE)
+_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+@cache
+def _folder() -> Path | None:
+    found = importlib.util.find_spec("kubernetes_asyncio")
+    if found is None or found.origin is None:
+        return None
+    folder = Path(found.origin).parent / "client" / "models"
+    return folder if folder.is_dir() else None
+
+
+@cache
+def field_descriptions(schema: str) -> Mapping[str, str]:
+    """The descriptions of a type's fields, by field; empty if the installed models do not know the type.
+
+    Args:
+        schema: full schema name, e.g. "io.k8s.api.core.v1.PodSpec".
+    """
+    path = _source(schema)
+    if path is None:
+        return {}
+    text = path.read_text()
+    # Two dicts stand at the top of a model: types first, then the names on the wire.
+    names = dict(_ATTRIBUTE.findall(text.partition("attribute_map = {")[2].partition("}")[0]))
+    found = {}
+    for match in _PROPERTY.finditer(text):
+        name, description = match[1], match["text"].replace("# noqa: E501", "").strip()
+        if name in names and description:
+            found[names[name]] = description
+    return found
+
+
+def _source(schema: str) -> Path | None:
+    """The file of the model of a type; where groups share a name, the model is named after its group too."""
+    folder = _folder()
+    *package, version, kind = schema.split(".")
+    if folder is None or not package:
+        return None
+    stem = f"{version}_{_WORD.sub('_', kind).lower()}"
+    for name in (stem, f"{package[-1].replace('-', '_').lower()}_{stem}"):
+        path = folder / f"{name}.py"
+        if path.is_file():
+            return path
+    return None

@@ -1,0 +1,188 @@
+"""Properties of patches and of field ownership, whatever the objects are."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kopylite.apiserver.builtin import data
+from kopylite.apiserver.patching.apply import apply, fieldsets, update_managed_fields
+from kopylite.apiserver.patching.apply.comparison import compare, field_set
+from kopylite.apiserver.patching.apply.merging import merge, remove_items
+from kopylite.apiserver.patching.apply.topology import topology_of
+from kopylite.apiserver.patching.json_patch import json_patch
+from kopylite.apiserver.patching.merge_patch import merge_difference, merge_patch
+from kopylite.apiserver.patching.strategic import strategic_merge
+
+POD = data.DEFINITIONS.node("io.k8s.api.core.v1.Pod")
+TOPOLOGY = topology_of(POD)
+MANAGERS = ("one", "two", "three")
+
+scalars = st.none() | st.booleans() | st.integers(-5, 5) | st.text("ab/~", max_size=3)
+documents = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("abc", max_size=2), inner, max_size=3)
+)
+
+
+def without_nulls(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    values = inner.filter(lambda v: v is not None)
+    return st.lists(values, max_size=3) | st.dictionaries(st.text("abc", max_size=2), values, max_size=3)
+
+
+plain_objects = st.dictionaries(
+    st.text("abc", max_size=2), st.recursive(scalars.filter(lambda v: v is not None), without_nulls), max_size=4
+)
+
+containers = st.lists(
+    st.fixed_dictionaries(
+        {"name": st.sampled_from("abc")},
+        optional={
+            "image": st.sampled_from(["x", "y"]),
+            "args": st.lists(st.sampled_from("12"), max_size=2),
+            "env": st.lists(
+                st.fixed_dictionaries({"name": st.sampled_from("AB")}, optional={"value": st.sampled_from("12")}),
+                max_size=2,
+                unique_by=lambda e: e["name"],
+            ),
+        },
+    ),
+    max_size=3,
+    unique_by=lambda c: c["name"],
+)
+pods = st.builds(
+    lambda spec, labels, finalizers: {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", **labels, **finalizers},
+        "spec": spec,
+    },
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "containers": containers,
+            "nodeSelector": st.dictionaries(st.sampled_from("xy"), st.sampled_from("12"), max_size=2),
+            "nodeName": st.sampled_from(["n", "m"]),
+            "tolerations": st.lists(st.fixed_dictionaries({"key": st.sampled_from("ab")}), max_size=2),
+        },
+    ),
+    st.fixed_dictionaries(
+        {}, optional={"labels": st.dictionaries(st.sampled_from("xy"), st.sampled_from("12"), max_size=2)}
+    ),
+    st.fixed_dictionaries(
+        {}, optional={"finalizers": st.lists(st.sampled_from(["a/1", "b/2"]), max_size=2, unique=True)}
+    ),
+)
+
+
+def do_apply(
+    live: dict[str, Any] | None, config: dict[str, Any], manager: str, *, force: bool = True
+) -> dict[str, Any]:
+    return apply(live, config, schema=POD, manager=manager, api_version="v1", subresource="", now="NOW", force=force)
+
+
+@given(plain_objects, plain_objects)
+def test_a_merge_patch_of_the_difference_leads_to_the_other_object(old: dict[str, Any], new: dict[str, Any]) -> None:
+    assert merge_patch(old, merge_difference(old, new)) == new
+
+
+@given(plain_objects, documents)
+def test_a_merge_patch_applied_twice_is_applied_once(document: dict[str, Any], patch: Any) -> None:
+    if isinstance(patch, dict):
+        once = merge_patch(document, patch)
+        assert merge_patch(once, patch) == once
+
+
+@given(
+    st.dictionaries(st.text("abc/~", min_size=1, max_size=3), documents, max_size=3),
+    st.text("abc/~", max_size=3),
+    documents,
+)
+def test_a_json_patch_adds_what_a_test_then_finds(document: dict[str, Any], key: str, value: Any) -> None:
+    path = "/" + key.replace("~", "~0").replace("/", "~1")
+    before = copy.deepcopy(document)
+    result = json_patch(
+        document, [{"op": "add", "path": path, "value": value}, {"op": "test", "path": path, "value": value}]
+    )
+    assert result[key] == value
+    assert document == before
+
+
+@given(pods, pods)
+def test_a_strategic_patch_applied_twice_is_applied_once(document: dict[str, Any], patch: dict[str, Any]) -> None:
+    once = strategic_merge(document, patch, POD)
+    assert strategic_merge(once, patch, POD) == once
+
+
+@given(pods, pods)
+def test_a_strategic_merge_holds_every_element_of_both(document: dict[str, Any], patch: dict[str, Any]) -> None:
+    merged = strategic_merge(document, patch, POD)["spec"].get("containers", [])
+    names = {c["name"] for obj in (document, patch) for c in obj["spec"].get("containers", [])}
+    assert sorted(c["name"] for c in merged) == sorted(names)
+
+
+@given(pods, pods)
+def test_nothing_differs_from_itself_and_a_difference_explains_the_whole(
+    old: dict[str, Any], new: dict[str, Any]
+) -> None:
+    assert compare(old, old, TOPOLOGY) == ({}, {})
+    changes, back = compare(old, new, TOPOLOGY), compare(new, old, TOPOLOGY)
+    assert (changes == ({}, {})) == (back == ({}, {}))
+    # What went one way comes the other.
+    assert fieldsets.difference(changes.removed, back.changed) == {}
+
+
+@given(pods, pods)
+def test_a_merged_object_has_every_field_of_the_configuration(live: dict[str, Any], config: dict[str, Any]) -> None:
+    merged = merge(live, config, TOPOLOGY)
+    wanted = field_set(config, TOPOLOGY)
+    assert fieldsets.intersection(compare(merged, merge(merged, config, TOPOLOGY), TOPOLOGY).changed, wanted) == {}
+
+
+@given(pods)
+def test_removing_everything_owned_leaves_nothing_owned(obj: dict[str, Any]) -> None:
+    fields = field_set(obj, TOPOLOGY)
+    rest = remove_items(obj, fields, TOPOLOGY) or {}
+    assert not set(fieldsets.paths(field_set(rest, TOPOLOGY))) & set(fieldsets.paths(fields))
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(st.sampled_from(MANAGERS), pods), min_size=1, max_size=6))
+def test_applying_again_changes_nothing(steps: list[tuple[str, dict[str, Any]]]) -> None:
+    live: dict[str, Any] | None = None
+    for manager, config in steps:
+        live = do_apply(live, config, manager)
+        # Who applies nothing owns nothing; an object without owners gets one at the next apply.
+        if live["metadata"].get("managedFields"):
+            assert do_apply(live, config, manager, force=False) == live
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(st.sampled_from(MANAGERS), st.booleans(), pods), min_size=1, max_size=6))
+def test_every_owned_field_exists(steps: list[tuple[str, bool, dict[str, Any]]]) -> None:
+    live: dict[str, Any] | None = None
+    for manager, server_side, obj in steps:
+        if server_side:
+            live = do_apply(live, obj, manager)
+        else:
+            new = copy.deepcopy(obj)
+            update_managed_fields(new, live, schema=POD, manager=manager, api_version="v1", subresource="", now="NOW")
+            live = new
+        body = {**live, "metadata": {k: v for k, v in live["metadata"].items() if k != "managedFields"}}
+        present = compare({}, body, TOPOLOGY).changed
+        for entry in live["metadata"].get("managedFields", ()):
+            leaves = fieldsets.difference(entry["fieldsV1"], present)
+            # An applier may own a map or list that it applied empty and others filled; nothing else is missing.
+            assert all(len(path) <= 3 for path in fieldsets.paths(leaves))
+
+
+@given(pods, pods)
+def test_field_sets_obey_the_algebra_of_sets(one: dict[str, Any], other: dict[str, Any]) -> None:
+    a, b = field_set(one, TOPOLOGY), field_set(other, TOPOLOGY)
+    members = lambda fields: set(fieldsets.paths(fields))  # noqa: E731
+    assert members(fieldsets.union(a, b)) == members(a) | members(b)
+    assert members(fieldsets.intersection(a, b)) == members(a) & members(b)
+    assert members(fieldsets.difference(a, b)) == members(a) - members(b)
+    assert fieldsets.parse(a) == a
