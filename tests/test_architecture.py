@@ -44,7 +44,8 @@ PURE = {
     "errors.py", "observers.py", "objects/", "client/verbs.py", "client/patches.py", "cache/watchstate.py",
     "triggers/events.py", "triggers/predicates.py", "workqueue/state.py", "workqueue/delays.py",
     "workqueue/ratelimiters.py", "reconcile/request.py", "reconcile/conditions.py", "reconcile/owners.py",
-    "controller/spec.py", "controller/outcome.py", "serving/probes.py",
+    "controller/spec.py", "controller/outcome.py", "serving/probes.py", "serving/routes.py", "serving/address.py",
+    "diagnostics/hotloop.py", "diagnostics/redact.py", "manager/options.py", "manager/health.py", "app.py",
     "apiserver/schema/", "apiserver/patching/", "apiserver/builtin/", "apiserver/selectors.py",
 }  # fmt: skip
 IMPURE_EXCEPTIONS = {"objects/models.py", "apiserver/builtin/descriptions.py", "apiserver/builtin/data.py"}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from kopylite.diagnostics.hotloop import HotLoops
 from kopylite.diagnostics.log import JsonFormatter, TextFormatter, configure_logging
 from kopylite.diagnostics.redact import redact
 from kopylite.diagnostics.stall import StallStatistics, StallWatch
 from kopylite.diagnostics.waiting import WaitingReport
 
 __all__ = [
+    "HotLoops",
     "JsonFormatter",
     "StallStatistics",
     "StallWatch",

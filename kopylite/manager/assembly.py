@@ -6,18 +6,22 @@ import logging
 import platform
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
-from kopylite.cache import Scope, SharedCache
+from kopylite.cache import Delta, Scope, SharedCache
 from kopylite.client import Client, Resources, Transport
 from kopylite.clock import Clock
 from kopylite.controller import Controller, ControllerSpec, Source, Watch
+from kopylite.diagnostics import HotLoops
 from kopylite.manager.options import Options
 from kopylite.manager.wiring import CacheGate, scopes_of, sources_of
 from kopylite.metrics import Metrics
 from kopylite.objects import kind_of
 from kopylite.reconcile import Environment
 from kopylite.reconcile.recorder import EventRecorder
+
+logger = logging.getLogger("kopylite.manager")
 
 
 class Operator(Protocol):
@@ -62,6 +66,7 @@ def assemble(app: Operator, options: Options, transport: Transport, metrics: Met
         environment = Environment(spec.name, client, recorder, logging.getLogger(app.name), clock)
         sources: list[Source] = [*gates, *sources_of(spec, environment, cache, options.namespaces)]
         controllers.append(_controller(spec, environment, sources, options, metrics))
+    _watch_for_hot_loops(cache, clock)
     return Assembly(cache, recorder, tuple(controllers))
 
 
@@ -87,3 +92,14 @@ def _controller(
     )
     numbers.statistics = lambda: controller.statistics().queue
     return controller
+
+
+def _watch_for_hot_loops(cache: SharedCache, clock: Clock) -> None:
+    def on_change(loops: HotLoops, delta: Delta) -> None:
+        if delta.old is not None and delta.new is not None:
+            report = loops.changed(delta.old, delta.new, clock.monotonic())
+            if report is not None:
+                logger.warning(report)
+
+    for informer in cache.informers:
+        informer.add_handler(partial(on_change, HotLoops(informer.scope.kind)))
