@@ -177,6 +177,28 @@ async def test_reconciles_that_outlast_the_grace_period_have_an_exit_code(start:
     assert await process.ends() == Exit.UNFINISHED
 
 
+async def test_a_signal_while_a_cache_is_waited_for_ends_the_process_at_once(start: Start, server: TinyServer) -> None:
+    server.served.remove("things")
+    process = await start(server, "shop_operator")
+    await process.says("is the CRD installed?")
+    process.signal(signal.SIGTERM)
+    assert await process.ends(5) == Exit.STOPPED
+
+
+async def test_a_part_that_fails_ends_the_process_with_a_traceback_and_a_code(
+    start: Start, server: TinyServer, folder: Path
+) -> None:
+    (folder / "defect.py").write_text(
+        OPERATOR + "from kopylite.diagnostics import WaitingReport\n"
+        "def look(self, now):\n    raise ZeroDivisionError('a defect')\n"
+        "WaitingReport.look = look\n"
+    )
+    process = await start(server, "defect")
+    assert await process.ends() == Exit.INTERNAL
+    assert "a part that must not end has failed" in process.output
+    assert "ZeroDivisionError: a defect" in process.output
+
+
 @pytest.mark.parametrize("name", ["endless", "blocking"])
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 async def test_a_second_signal_ends_the_process_at_once_even_if_its_loop_is_blocked(
