@@ -233,11 +233,10 @@ def _go_print(value: Any) -> str:
     return "<nil>" if value is None else str(value)
 
 
-_PLAIN_METADATA = {
-    **dict.fromkeys(("name", "generateName", "namespace", "selfLink", "uid", "resourceVersion"), {"type": "string"}),
-    **dict.fromkeys(("creationTimestamp", "deletionTimestamp"), {"type": "string", "nullable": True}),
-    **dict.fromkeys(("generation", "deletionGracePeriodSeconds"), {"type": "integer"}),
-}
+_TEXTS = ("name", "generateName", "namespace", "selfLink", "uid", "resourceVersion",
+          "creationTimestamp", "deletionTimestamp")  # fmt: skip
+_NUMBERS = ("generation", "deletionGracePeriodSeconds")
+_PLAIN_METADATA = {key: {"type": "string"} for key in _TEXTS} | {key: {"type": "integer"} for key in _NUMBERS}
 
 
 def _published(schema: dict[str, Any]) -> dict[str, Any]:
