@@ -132,6 +132,9 @@ class Manager:
     async def _operate(self, transport: Transport) -> bool:
         """Stage 3, up and down: whether all running reconciles ended by themselves."""
         parts = self._parts = assemble(self.app, self.options, transport, self.metrics, self._clock)
+        names, namespaces = [spec.name for spec in self.app.controllers], self.options.namespaces
+        where = f"namespaces {', '.join(namespaces)}" if namespaces else "all namespaces"
+        logger.info("app %s: controllers %s in %s", self.app.name, ", ".join(names), where)
         report = WaitingReport(lambda: parts.cache.informers, parts.waiting_for, clock=self._clock)
         async with anyio.create_task_group() as background:
             background.start_soon(self._endless, "the watch on the event loop", self._stall.run)
