@@ -11,7 +11,7 @@ from anyio.from_thread import start_blocking_portal
 
 from kopylite.client import Client
 from kopylite.objects import Kind, Unstructured
-from kopylite.testing import Cluster, EnvTest
+from kopylite.testing import Cluster, EmbeddedCluster, EnvTest
 from kopylite.testing.envtest import find_assets
 from tests.machine import require, require_real_server
 
@@ -26,6 +26,13 @@ def real_cluster() -> Iterator[EnvTest]:
         yield cluster
 
 
+@pytest.fixture(scope="session")
+def embedded_cluster() -> Iterator[EmbeddedCluster]:
+    """The embedded control plane with its controllers, shared by the session."""
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(EmbeddedCluster()) as cluster:
+        yield cluster
+
+
 @pytest.fixture
 def cluster(request: pytest.FixtureRequest) -> Cluster:
     """Each test that uses it runs on every control plane."""
@@ -35,7 +42,7 @@ def cluster(request: pytest.FixtureRequest) -> Cluster:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "cluster" in metafunc.fixturenames:
-        planes = [pytest.param("real", marks=pytest.mark.realserver)]
+        planes = ["embedded", pytest.param("real", marks=pytest.mark.realserver)]
         metafunc.parametrize("cluster", planes, indirect=True)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import ssl
+from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,11 +18,14 @@ from kopylite.apiserver.kubeconfig import kubeconfig
 from kopylite.apiserver.persistence import Saver, load_store
 from kopylite.apiserver.requests import ADMIN, Request, Response, User
 from kopylite.apiserver.store import Store
-from kopylite.apiserver.world import NEWEST_MINOR, World
+from kopylite.apiserver.world import NEWEST_MINOR, Hooks, World
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.errors import UsageError
 
 if TYPE_CHECKING:
+    from aiohttp.web_protocol import RequestHandler
+
+    from kopylite.apiserver.controllers import Controllers
     from kopylite.serving.certificates import CertificateAuthority
 
 # Open watches end at once when the server stops; this is for answers still being written.
@@ -41,6 +45,7 @@ class ApiServerOptions:
         rbac: enforce Roles and bindings; off, everybody who is let in may do everything.
         minor: the emulated Kubernetes minor.
         data: a file in which the objects survive.
+        controllers: which parts of a cluster's controller manager run: names of `controllers.NAMES`.
     """
 
     host: str = "127.0.0.1"
@@ -52,6 +57,7 @@ class ApiServerOptions:
     rbac: bool = False
     minor: int = NEWEST_MINOR
     data: Path | None = None
+    controllers: tuple[str, ...] = ()
 
 
 class ApiServer:
@@ -59,9 +65,12 @@ class ApiServer:
 
     Args:
         store: take over this store (a fork of another server's, say) instead of an empty one.
+        authority: sign with this CA instead of a fresh one, so that clients of an earlier server know this one.
+        hooks: take over these hooks.
 
     Attributes:
         world: store, registry, hooks and clock.
+        port: where it listens, once it does.
         core: answers requests; `handle` is the way in for in-process clients.
     """
 
@@ -71,17 +80,20 @@ class ApiServer:
         *,
         clock: Clock = SYSTEM_CLOCK,
         store: Store | None = None,
+        authority: CertificateAuthority | None = None,
+        hooks: Hooks | None = None,
     ) -> None:
         self.options = options
         self.token = options.token or secrets.token_urlsafe(24)
         if store is None:
             store = load_store(options.data, clock) if options.data else Store(clock=clock)
-        self.world = World(store, clock=clock, minor=options.minor)
+        self.world = World(store, clock=clock, hooks=hooks or Hooks(), minor=options.minor)
         self.assembly = assemble(self.world, rbac=options.rbac, is_ready=lambda: self._ready)
         self.core = self.assembly.core
-        self.authority: CertificateAuthority | None = None
+        self.authority = authority
+        self.port = 0
         self._ready = False
-        self._port = 0
+        self._connections: Callable[[], Iterable[RequestHandler]] = tuple
         self._exit = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -96,6 +108,8 @@ class ApiServer:
                 await stack.enter_async_context(Saver(self.world.store, self.options.data, self.world.clock))
             if self.options.listen:
                 await self._listen(stack)
+            if self.options.controllers:
+                await stack.enter_async_context(self._controllers())
             self._exit = stack.pop_all()
         self._ready = True
         return self
@@ -111,9 +125,14 @@ class ApiServer:
         """Answer a request in process, as the user that it names."""
         return await self.core.handle(request)
 
+    def cut_connections(self) -> None:
+        """Close every connection at once, in the middle of whatever it does, as a killed process would."""
+        for connection in self._connections():
+            connection.force_close()
+
     @property
     def url(self) -> str:
-        return f"{'https' if self.options.tls else 'http'}://{self.options.host}:{self._port}"
+        return f"{'https' if self.options.tls else 'http'}://{self.options.host}:{self.port}"
 
     def kubeconfig(self, *, namespace: str = "default") -> str:
         """The text of a kubeconfig file for the administrator. Holds the token: write it for its owner only."""
@@ -129,6 +148,7 @@ class ApiServer:
         authenticator = Authenticator(users, anonymous=self.options.anonymous, lookup=self.assembly.token_user)
         self.assembly.token_review = authenticator.token_user
         server = web.Server(Front(self.core, authenticator), access_log=None)
+        self._connections = lambda: list(server.connections)
         runner = web.ServerRunner(server, shutdown_timeout=_SHUTDOWN_SECONDS, handler_cancellation=True)
         await runner.setup()
         stack.push_async_callback(runner.cleanup)
@@ -138,8 +158,14 @@ class ApiServer:
         except OSError as error:
             where = f"{self.options.host}:{self.options.port}"
             raise UsageError(f"cannot listen on {where}: {error.strerror or error}") from error
-        self._port = runner.addresses[0][1]
-        self.core.discovery.server_address = f"{self.options.host}:{self._port}"
+        self.port = runner.addresses[0][1]
+        self.core.discovery.server_address = f"{self.options.host}:{self.port}"
+
+    def _controllers(self) -> Controllers:
+        from kopylite.apiserver.controllers import Controllers
+
+        certificate = self.authority.certificate if self.authority else b""
+        return Controllers(self.core, self.options.controllers, certificate)
 
     def _ssl_context(self) -> ssl.SSLContext | None:
         if not self.options.tls:
@@ -147,5 +173,6 @@ class ApiServer:
         from kopylite.apiserver.tls import server_context
         from kopylite.serving.certificates import CertificateAuthority
 
-        self.authority = CertificateAuthority(clock=self.world.clock)
+        if self.authority is None:
+            self.authority = CertificateAuthority(clock=self.world.clock)
         return server_context(self.authority, [self.options.host, "localhost", "127.0.0.1"])

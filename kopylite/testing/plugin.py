@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from kopylite.testing.embedded import EmbeddedCluster
     from kopylite.testing.envtest import EnvTest
 
 
@@ -26,3 +27,29 @@ def envtest() -> Iterator[EnvTest]:
         pytest.skip("no kube-apiserver and etcd: let KUBEBUILDER_ASSETS name their folder")
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(EnvTest()) as env:
         yield env
+
+
+@pytest.fixture
+def kube_cluster() -> Iterator[EmbeddedCluster]:
+    """An embedded control plane of its own for each test: an empty world, with garbage collector and namespaces.
+
+        async def test_a_deployment_appears(kube_cluster):
+            await kube_cluster.install_crds(MyApp)
+            async with kube_cluster.client() as client:
+                ...
+
+    It starts in milliseconds, and runs in a thread of its own, so that it serves tests of any event loop, and
+    answers while a test blocks. A test that wants other settings, workloads (`simulator=True`) or virtual time makes
+    its own: `async with EmbeddedCluster(...)`. One for many tests is a fixture of three lines:
+
+        @pytest.fixture(scope="session")
+        def shared_cluster():
+            with start_blocking_portal() as portal, portal.wrap_async_context_manager(EmbeddedCluster()) as cluster:
+                yield cluster
+    """
+    from anyio.from_thread import start_blocking_portal
+
+    from kopylite.testing.embedded import EmbeddedCluster
+
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(EmbeddedCluster()) as cluster:
+        yield cluster

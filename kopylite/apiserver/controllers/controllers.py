@@ -1,0 +1,73 @@
+"""Controllers: the chosen controllers of one server, from entering the context until leaving it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection
+from types import TracebackType
+from typing import Protocol, Self
+
+from kopylite.apiserver.controllers.garbage import GarbageCollector
+from kopylite.apiserver.controllers.namespaces import NamespaceController
+from kopylite.apiserver.controllers.publisher import NamespacePublisher
+from kopylite.apiserver.core import Core
+from kopylite.apiserver.history import Change
+from kopylite.errors import UsageError
+
+
+class Controller(Protocol):
+    """Notes changes in the turn in which they happen, and works them off in `run`."""
+
+    def observe(self, storage: str, change: Change) -> None: ...
+    def begin(self) -> None:
+        """Look at everything that is stored already."""
+
+    async def run(self) -> None: ...
+
+
+# As kube-controller-manager names them, without "-controller"; the last stands for its two publishers.
+NAMES = ("garbage-collector", "namespace", "namespace-publisher")
+
+
+class Controllers:
+    """Runs controllers beside a Core.
+
+    Args:
+        names: which ones; of NAMES.
+        certificate: of the CA that namespaces shall know, PEM; b"" for none.
+
+    Raises:
+        UsageError: there is no controller of that name.
+    """
+
+    def __init__(self, core: Core, names: Collection[str], certificate: bytes = b"") -> None:
+        makers: dict[str, Callable[[], Controller]] = {
+            "garbage-collector": lambda: GarbageCollector(core),
+            "namespace": lambda: NamespaceController(core),
+            "namespace-publisher": lambda: NamespacePublisher(core, certificate),
+        }
+        if unknown := sorted(set(names) - set(makers)):
+            raise UsageError(f"there is no controller {unknown[0]!r}; there are {', '.join(NAMES)}")
+        self._store = core.world.store
+        self._controllers = [makers[name]() for name in names]
+        # Of asyncio and not of anyio: a server may be stopped by another task than the one that started it, and
+        # inside of other task groups, which cancel scopes do not allow.
+        self._tasks = asyncio.TaskGroup()
+        self._running: list[asyncio.Task[None]] = []
+
+    async def __aenter__(self) -> Self:
+        await self._tasks.__aenter__()
+        for controller in self._controllers:
+            self._store.observers.append(controller.observe)
+            controller.begin()
+            self._running.append(self._tasks.create_task(controller.run()))
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for controller in self._controllers:
+            self._store.observers.remove(controller.observe)
+        for task in self._running:
+            task.cancel()
+        await self._tasks.__aexit__(None, None, None)

@@ -1,0 +1,220 @@
+"""EmbeddedCluster: the embedded API server as a control plane for tests; starts in milliseconds, needs no binaries."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from contextlib import AsyncExitStack, ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from kopylite.clock import SYSTEM_CLOCK, Clock
+from kopylite.errors import UsageError
+from kopylite.testing.cluster import Cluster, CrdSource
+from kopylite.testing.requestlog import RequestLog
+
+if TYPE_CHECKING:
+    from kopylite.apiserver.server import ApiServer, ApiServerOptions
+    from kopylite.apiserver.store import Store
+    from kopylite.apiserver.world import Hooks
+    from kopylite.serving.certificates import CertificateAuthority
+    from kopylite.testing.simulator import Simulation
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Everything that a cluster held at one moment, with its history. Any number of clusters can start from it."""
+
+    store: Store
+
+    @property
+    def resource_version(self) -> str:
+        """The newest resourceVersion in it."""
+        return str(self.store.version)
+
+
+class EmbeddedCluster(Cluster):
+    """A control plane in this process, on loopback, with RBAC on as EnvTest has it.
+
+        async with EmbeddedCluster(crds=[MyApp]) as cluster, cluster.client() as client:
+            ...
+
+    It runs in the event loop that starts it, so whatever blocks that loop blocks the server too; its methods may be
+    called from any loop and thread.
+
+    Args:
+        crds: installed, and waited for, at start; see `install_crds`.
+        controllers: collect garbage, end namespaces, and give each namespace its ServiceAccount; or the names of
+            those that shall run (see `apiserver.controllers.NAMES`). False makes it a bare API server, as EnvTest is.
+        simulator: play workloads too: Deployments get ReplicaSets, these get Pods, which become ready. True, or a
+            Simulation that says how fast and what fails. It needs the garbage collector.
+        rbac: enforce Roles and bindings. The `kubeconfig` may do everything in any case.
+        tls: serve https, which kubectl insists on; off, the start is some milliseconds faster.
+        clock: of the server; a VirtualClock makes its time stamps and timers obey the test.
+        minor: the Kubernetes minor to behave like; None: the newest that is known.
+        snapshot: begin with this world instead of an empty one.
+
+    Attributes:
+        requests: what was asked and answered, newest last.
+        hooks: where faults and latency come in; empty by default, and kept over restarts of the server.
+
+    Raises:
+        UsageError: the package `cryptography` (extra `dev`) is not installed, and `tls` is on (at start).
+    """
+
+    def __init__(
+        self,
+        *,
+        crds: Sequence[CrdSource] = (),
+        controllers: bool | Collection[str] = True,
+        simulator: bool | Simulation = False,
+        rbac: bool = True,
+        tls: bool = True,
+        clock: Clock = SYSTEM_CLOCK,
+        minor: int | None = None,
+        snapshot: Snapshot | None = None,
+    ) -> None:
+        from kopylite.apiserver.world import Hooks
+
+        self._crds = tuple(crds)
+        self._simulator = simulator
+        self._options = _server_options(controllers, rbac, tls, minor)
+        self._clock = clock
+        self._store = snapshot.store.fork() if snapshot else None
+        self._server: ApiServer | None = None
+        self._authority: CertificateAuthority | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._files = ExitStack()
+        self._running = AsyncExitStack()
+        self.home = Path()
+        self.hooks: Hooks = Hooks()
+        self.requests = RequestLog(clock)
+        self.hooks.after.append(self.requests.note)
+
+    @property
+    def server(self) -> ApiServer:
+        """The running server, for what this class does not offer. Not to be touched from other threads."""
+        if self._server is None:
+            raise UsageError("the embedded control plane does not run: enter its `async with` block first")
+        return self._server
+
+    @property
+    def url(self) -> str:
+        """https://127.0.0.1:port of the API server; stays the same over its restarts."""
+        return self.server.url
+
+    async def start(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self.home = Path(self._files.enter_context(tempfile.TemporaryDirectory(prefix="kopylite-embedded-")))
+        await self._start_server()
+        if self._simulator:
+            await self._start_simulator()
+        if self._crds:
+            await self.install_crds(*self._crds)
+
+    async def stop(self) -> None:
+        if self._loop is not None:
+            await self._in_loop(self._running.aclose)
+            await self._in_loop(self._stop_server)
+        self._files.close()
+
+    async def kill_api_server(self) -> None:
+        """Cut all connections; nothing answers until `start_api_server`. What was written stays."""
+
+        async def kill() -> None:
+            self._store = self.server.world.store.fork()
+            self.server.cut_connections()
+            await self._stop_server()
+
+        await self._in_loop(kill)
+
+    async def start_api_server(self) -> None:
+        """Start the API server again, on the same port and data."""
+        await self._in_loop(self._start_server)
+
+    def user_kubeconfig(self, user: str, groups: Sequence[str] = ()) -> Path:
+        """A kubeconfig for `user`, who may do nothing until RBAC says so. Needs `tls`."""
+        from kopylite.testing.kubeconfig import write_kubeconfig
+
+        if self._authority is None:
+            raise UsageError("users are told apart by their certificates: start the control plane, with tls=True")
+        path = self.home / f"kubeconfig-{user.replace('/', '-').replace(':', '-')}"
+        write_kubeconfig(path, self.url, self._authority.certificate, self._authority.client(user, groups))
+        return path
+
+    def snapshot(self) -> Snapshot:
+        """Everything that it holds now. Costs no copies of objects."""
+        return Snapshot(self._at_once(lambda: self.server.world.store.fork()))
+
+    def fork(self, snapshot: Snapshot | None = None) -> EmbeddedCluster:
+        """A second cluster, not yet started, that begins where this one is (or was, at `snapshot`).
+
+        From there on the two have nothing in common; times, options and simulation are alike.
+        """
+        twin = EmbeddedCluster(simulator=self._simulator, clock=self._clock, snapshot=snapshot or self.snapshot())
+        twin._options = replace(self._options, port=0, token="")
+        return twin
+
+    def compact(self) -> int:
+        """Forget the history up to now: watches from older resourceVersions get 410 Expired. Returns the newest."""
+        return self._at_once(lambda: self.server.world.store.compact())
+
+    async def _start_server(self) -> None:
+        from kopylite.apiserver.kubeconfig import write_private
+        from kopylite.apiserver.server import ApiServer
+
+        server = ApiServer(
+            self._options, clock=self._clock, store=self._store, authority=self._authority, hooks=self.hooks
+        )
+        await server.__aenter__()
+        self._server, self._store, self._authority = server, None, server.authority
+        # What clients know of it must hold for the next start too.
+        self._options = replace(self._options, port=server.port, token=server.token)
+        self.kubeconfig = self.home / "kubeconfig"
+        write_private(self.kubeconfig, server.kubeconfig())
+
+    async def _stop_server(self) -> None:
+        server, self._server = self._server, None
+        if server is not None:
+            await server.__aexit__(None, None, None)
+
+    async def _start_simulator(self) -> None:
+        from kopylite.testing.simulator import Simulation, Simulator
+
+        plan = self._simulator if isinstance(self._simulator, Simulation) else Simulation()
+        await self._running.enter_async_context(Simulator(plan, self.kubeconfig, clock=self._clock))
+
+    async def _in_loop(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Do something in the server's loop, and wait for it in the caller's."""
+        loop = self._loop
+        if loop is None or loop is asyncio.get_running_loop():
+            return await work()
+
+        async def called() -> T:
+            return await work()
+
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(called(), loop))
+
+    def _at_once(self, work: Callable[[], T]) -> T:
+        """Do something in one turn of the server's loop; blocks the caller for that turn."""
+        loop = self._loop
+        if loop is None or loop is asyncio._get_running_loop():
+            return work()
+
+        async def called() -> T:
+            return work()
+
+        return asyncio.run_coroutine_threadsafe(called(), loop).result()
+
+
+def _server_options(controllers: bool | Collection[str], rbac: bool, tls: bool, minor: int | None) -> ApiServerOptions:
+    from kopylite.apiserver.controllers import NAMES
+    from kopylite.apiserver.server import ApiServerOptions
+    from kopylite.apiserver.world import NEWEST_MINOR
+
+    chosen = (NAMES if controllers else ()) if isinstance(controllers, bool) else tuple(controllers)
+    return ApiServerOptions(controllers=chosen, rbac=rbac, tls=tls, minor=minor or NEWEST_MINOR)
