@@ -12,7 +12,15 @@ from pydantic import BaseModel
 
 from kopylite.client.api import Api
 from kopylite.client.config import ClientConfig, load_config
-from kopylite.client.live import FIELD_MANAGER, LiveClient, WriteParams, object_key, wire_and_adapter
+from kopylite.client.live import (
+    FIELD_MANAGER,
+    LiveClient,
+    Patch,
+    PatchParams,
+    WriteParams,
+    object_key,
+    wire_and_adapter,
+)
 from kopylite.client.patches import add_finalizer, merge_missing, plain, remove_finalizer
 from kopylite.client.recent import CacheReader, NoCache, RecentWrites
 from kopylite.client.resources import Resources
@@ -290,6 +298,11 @@ class Client(LiveClient):
             return await self._patch_finalizers(obj, remove_finalizer(meta_of(obj), name), params)
         except NotFound:
             return obj
+
+    def _holds(self, obj: Any, patch: Patch, params: PatchParams) -> bool:
+        """A merge patch of an object that holds all of it already would change nothing."""
+        plain_merge = params.get("type", "merge") == "merge" and params.get("subresource") in (None, "status")
+        return plain_merge and isinstance(patch, Mapping) and not merge_missing(wire_of(obj), plain(patch))
 
     async def _patch_finalizers(self, obj: T, steps: builtins.list[dict[str, Any]], params: WriteParams) -> T:
         if not steps:

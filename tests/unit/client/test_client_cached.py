@@ -188,6 +188,23 @@ async def test_a_first_status_of_nothing_but_defaults_is_sent(world: World) -> N
     assert len(world.server.sent) == 1
 
 
+async def test_a_merge_patch_that_the_object_holds_already_is_not_sent(world: World) -> None:
+    created = await world.create(x="1")
+    world.server.requests.clear()
+    assert await world.client.patch(created, patch={"data": {"x": "1", "gone": None}}) is created
+    assert world.server.requests == []
+    changed = await world.client.patch(created, patch={"data": {"x": "2"}})
+    assert changed["data"] == {"x": "2"}
+
+
+async def test_a_patch_by_name_and_one_of_the_live_client_are_sent_in_any_case(world: World) -> None:
+    created = await world.create(x="1")
+    world.server.requests.clear()
+    await world.client.patch(CM, KEY, {"data": {"x": "1"}})
+    await world.client.live.patch(created, patch={"data": {"x": "1"}})
+    assert len(world.server.requests) == 2
+
+
 async def test_finalizers_that_are_there_or_gone_already_send_nothing(world: World) -> None:
     app = await myapp(world)
     assert await world.client.remove_finalizer(app, "example.com/x") is app
