@@ -106,10 +106,10 @@ class Core:
         own_namespace = resource.storage == "namespaces"
         if resource.namespaced != bool(target.namespace) and not own_namespace:
             collection = not _path_name(target)
-            if not resource.namespaced or resource.custom or not collection:
+            if not resource.namespaced or not collection:
                 raise missing
             if target.verb not in ("list", "watch"):
-                raise not_allowed()
+                raise missing if resource.custom else not_allowed()
         subresource = resource.subresources.get(target.subresource) if target.subresource else None
         if target.subresource and subresource is None:
             raise missing
