@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from kopylite.apiserver.authorization import AllowAll, Authorizer
+from kopylite.apiserver.builtin.descriptions import describe
 from kopylite.apiserver.builtin.strategies import builtin_resources
 from kopylite.apiserver.core import Core
 from kopylite.apiserver.crd_serving import STORAGE as CRD_STORAGE
@@ -54,7 +55,7 @@ class Assembly:
         self._join_special(authorizer, rbac_authorizer)
         for name in ("/healthz", "/livez", "/readyz"):
             self.core.documents[name] = lambda request: respond_health(request, is_ready)
-        self.core.documents["/openapi"] = OpenApiEndpoint(OpenApi(world.registry, world.minor))
+        self.core.documents["/openapi"] = OpenApiEndpoint(OpenApi(world.registry, world.minor, describe))
         self.core.documents["/version"] = lambda request: respond_version(request, world.minor)
 
     def token_user(self, token: str) -> User | None:

@@ -10,6 +10,9 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
+
+from kopylite.apiserver.builtin.data import SCHEMAS
 
 _PROPERTY = re.compile(
     r'@property\s+def (\w+)\(self\):[^\n]*\n\s+r?"""Gets the [^\n]*\n\n(?P<text>.*?)\n\s+:return:', re.DOTALL
@@ -46,6 +49,18 @@ def field_descriptions(schema: str) -> Mapping[str, str]:
         if name in names and description:
             found[names[name]] = description
     return found
+
+
+def describe(name: str, schema: dict[str, Any]) -> dict[str, Any]:
+    """A schema with the descriptions of its fields added; the same one if it is no built-in type's."""
+    texts = field_descriptions(name) if name in SCHEMAS else {}
+    if not texts:
+        return schema
+    properties = {
+        field: {**prop, "description": texts[field]} if field in texts else prop
+        for field, prop in (schema.get("properties") or {}).items()
+    }
+    return {**schema, "properties": properties}
 
 
 def _source(schema: str) -> Path | None:

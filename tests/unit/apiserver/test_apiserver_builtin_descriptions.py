@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from kopylite.apiserver.builtin.descriptions import field_descriptions
+from kopylite.apiserver.builtin.descriptions import describe, field_descriptions
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,15 @@ def test_fields_have_their_texts(schema: str, field: str, start: str) -> None:
 
 def test_an_unknown_type_has_none() -> None:
     assert field_descriptions("io.example.v1.Nothing") == {}
+
+
+def test_a_schema_gets_texts_and_is_left_alone() -> None:
+    schema = {"type": "object", "properties": {"replicas": {"type": "integer"}, "template": {}}}
+    described = describe("io.k8s.api.apps.v1.DeploymentSpec", schema)
+    assert described["properties"]["replicas"]["description"].startswith("Number of desired pods.")
+    assert schema["properties"] == {"replicas": {"type": "integer"}, "template": {}}
+    # A custom kind may be called like a built-in one.
+    assert describe("com.example.v1.DeploymentSpec", schema) is schema
 
 
 def test_the_models_are_not_imported() -> None:
