@@ -121,8 +121,9 @@ def _new_adapter(cls: type[Any]) -> Adapter[Any]:
         return ModelAdapter(cls.declaration.as_kind, codec_of(cls))
     if issubclass(cls, BaseModel):
         # Some libraries forbid unknown fields in built-in kinds; a newer server has fields that they do not know.
+        foreign = kind_of_foreign(cls)
         cls.model_rebuild()
-        return ModelAdapter(kind_of_foreign(cls), ModelCodec(cls.__pydantic_core_schema__, keep_all=True))
+        return ModelAdapter(foreign, ModelCodec(cls.__pydantic_core_schema__, keep_all=True))
     if is_client_model(cls):
         return ClientModelAdapter(cls)
     raise RegistrationError(f"{cls.__module__}.{cls.__qualname__} is no kind: it says no apiVersion and kind")

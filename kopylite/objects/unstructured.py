@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from kopylite.objects.meta import OwnerReference
+
+
+T = TypeVar("T")
 
 
 class Unstructured(dict[str, Any]):
@@ -30,7 +33,7 @@ class Unstructured(dict[str, Any]):
 
     @property
     def metadata(self) -> dict[str, Any]:
-        return self.get("metadata") or {}
+        return _present(self.get("metadata"), {})
 
     @property
     def name(self) -> str:
@@ -55,11 +58,11 @@ class Unstructured(dict[str, Any]):
 
     @property
     def labels(self) -> dict[str, str]:
-        return self.metadata.get("labels") or {}
+        return _present(self.metadata.get("labels"), {})
 
     @property
     def annotations(self) -> dict[str, str]:
-        return self.metadata.get("annotations") or {}
+        return _present(self.metadata.get("annotations"), {})
 
     @property
     def owner_references(self) -> list[OwnerReference]:
@@ -68,7 +71,7 @@ class Unstructured(dict[str, Any]):
 
     @property
     def finalizers(self) -> list[str]:
-        return self.metadata.get("finalizers") or []
+        return _present(self.metadata.get("finalizers"), [])
 
     @property
     def deletion_timestamp(self) -> str | None:
@@ -77,11 +80,16 @@ class Unstructured(dict[str, Any]):
 
     @property
     def spec(self) -> dict[str, Any]:
-        return self.get("spec") or {}
+        return _present(self.get("spec"), {})
 
     @property
     def status(self) -> dict[str, Any]:
-        return self.get("status") or {}
+        return _present(self.get("status"), {})
+
+
+def _present(value: T | None, empty: T) -> T:
+    # An empty map that is there must be handed out itself: `value or empty` would not.
+    return empty if value is None else value
 
 
 def read_owner_references(metadata: Mapping[str, Any]) -> list[OwnerReference]:
