@@ -11,9 +11,9 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from kopylite.apiserver.builtin.data import OWN_KEYS, SCHEMAS, documents, kinds_of
+from kopylite.apiserver.builtin.data import OWN_KEYS, SCHEMAS, documents
 from kopylite.apiserver.custom_resources import CustomResourceStrategy
-from kopylite.apiserver.openapi_paths import DocumentPaths
+from kopylite.apiserver.openapi_paths import DocumentPaths, Names
 from kopylite.apiserver.resources import Registry, Resource
 from kopylite.apiserver.schema.publish import META, published, published_list
 
@@ -82,7 +82,7 @@ class OpenApi:
         title = "Kubernetes CRD Swagger" if custom else "Kubernetes"
         version = "v0.1.0" if custom else f"1.{self._minor}"
         schemas = self._custom_schemas(resources) if custom else self._builtin_schemas(resources[0].api_version)
-        names = _custom_name if custom else _builtin_name
+        names = _custom_name if custom else _builtin_names(schemas)
         components: dict[str, Any] = {"schemas": dict(sorted(schemas.items()))}
         if not custom:
             components["securitySchemes"] = {"BearerToken": {"type": "apiKey", "name": "authorization", "in": "header"}}
@@ -118,7 +118,7 @@ class OpenApi:
         for resource in resources:
             strategy = resource.strategy
             assert isinstance(strategy, CustomResourceStrategy)
-            name, list_name = _custom_name(resource, resource.kind), _custom_name(resource, resource.list_kind)
+            name, list_name = (_custom_name(resource.api_version, k) for k in (resource.kind, resource.list_kind))
             schemas[name] = {**self._describe(name, published(strategy.definition)), **_gvk(resource, resource.kind)}
             listed = self._describe(list_name, published_list(name))
             schemas[list_name] = {**listed, **_gvk(resource, resource.list_kind)}
@@ -134,15 +134,20 @@ def _gvk(resource: Resource, kind: str) -> Schema:
     return {"x-kubernetes-group-version-kind": [gvk]}
 
 
-def _custom_name(resource: Resource, kind: str) -> str:
-    """`com.example.v1.Widget` for Widget in example.com/v1; names of Kubernetes' own types are taken as they are."""
-    if "." in kind:
-        return kind
-    return ".".join([*reversed(resource.group.split(".")), resource.version, kind])
+def _custom_name(api_version: str, kind: str) -> str:
+    """`com.example.v1.Widget` for Widget in example.com/v1."""
+    group, _, version = api_version.partition("/")
+    return ".".join([*reversed(group.split(".")), version, kind])
 
 
-def _builtin_name(resource: Resource, kind: str) -> str:
-    return kind if "." in kind else kinds_of(resource.api_version).get(kind, f"{META}.{kind}")
+def _builtin_names(schemas: Mapping[str, Schema]) -> Names:
+    """Names for the kinds that the schemas of one document stand for, of whatever group."""
+    names = {
+        (f"{gvk['group']}/{gvk['version']}" if gvk["group"] else gvk["version"], gvk["kind"]): name
+        for name, schema in schemas.items()
+        for gvk in schema.get("x-kubernetes-group-version-kind", ())
+    }
+    return lambda api_version, kind: names[api_version, kind]
 
 
 def _closure(roots: list[str]) -> Iterator[str]:

@@ -9,8 +9,8 @@ from kopylite.apiserver.resources import Resource, Subresource
 from kopylite.apiserver.schema.publish import META
 
 Operation = dict[str, Any]
-# Names the schema of a kind of a resource.
-Names = Callable[[Resource, str], str]
+# Names the schema of a kind in an apiVersion.
+Names = Callable[[str, str], str]
 
 _BOOLEANS = frozenset(
     {"allowWatchBookmarks", "sendInitialEvents", "watch", "orphanDependents", "force",
@@ -115,9 +115,10 @@ class DocumentPaths:
         return {**body, "required": True} if required else body
 
     def _collection(self, resource: Resource) -> dict[str, Any]:
-        schema, listed = self._name_of(resource, resource.kind), self._name_of(resource, resource.list_kind)
+        schema = self._name_of(resource.api_version, resource.kind)
         found = {}
         if "list" in resource.verbs:
+            listed = self._name_of(resource.api_version, resource.list_kind)
             get = self._operation(resource, "list", self._title("list", resource), _LIST)
             found["get"] = {**get, "responses": _responses(("200",), listed, self._types(streams=True))}
         if "create" in resource.verbs:
@@ -137,7 +138,7 @@ class DocumentPaths:
         return f"delete{self._id}Collection{scope}{resource.kind}"
 
     def _item(self, resource: Resource) -> dict[str, Any]:
-        schema = self._name_of(resource, resource.kind)
+        schema = self._name_of(resource.api_version, resource.kind)
         found = self._verbs(resource, resource.verbs, schema, "")
         if "delete" in resource.verbs:
             delete = self._operation(resource, "delete", self._title("delete", resource), _DELETE)
@@ -147,7 +148,8 @@ class DocumentPaths:
 
     def _sub_item(self, resource: Resource, subresource: Subresource) -> dict[str, Any]:
         kind = subresource.kind
-        schema = _SCALE if kind == "Scale" else self._name_of(resource, kind)
+        own = f"{subresource.group}/{subresource.version}" if subresource.group else resource.api_version
+        schema = _SCALE if kind == "Scale" else self._name_of(own, kind)
         suffix = "".join(part[:1].upper() + part[1:] for part in subresource.name.split("/"))
         found = self._verbs(resource, subresource.verbs, schema, suffix)
         if "create" in subresource.verbs:
@@ -178,7 +180,7 @@ class DocumentPaths:
         return found
 
     def _all_namespaces(self, resource: Resource) -> dict[str, Any]:
-        listed = self._name_of(resource, resource.list_kind)
+        listed = self._name_of(resource.api_version, resource.list_kind)
         title = f"list{self._id}{resource.kind}ForAllNamespaces"
         get = self._operation(resource, "list", title, ())
         get["responses"] = _responses(("200",), listed, self._types(streams=True))
