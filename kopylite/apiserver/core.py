@@ -25,8 +25,8 @@ MAX_BODY_BYTES = 3 * 1024 * 1024
 # sendInitialEvents is served from this minor on.
 STREAMING_LISTS_MINOR = 34
 
-# Errors about paths and methods carry details with nothing in them.
-_EMPTY_DETAILS = (404, 405)
+# Errors about paths and methods, and refused patches, carry details with nothing in them.
+_EMPTY_DETAILS = (404, 405, 422)
 
 Handler = Callable[[Call], Awaitable[Response]]
 # Sub-resources whose body is the parent itself: they are updates of a part of it.
@@ -131,7 +131,7 @@ class Core:
         verb = call.target.verb
         if verb == "watch":
             return self._watch(call)
-        media = accept_media(call.request)
+        media = accept_media(call.request, collection=verb in _COLLECTION_VERBS)
         if verb == "get":
             return Response(body=await self.reader.get(call, media), content_type=media.type)
         if verb in ("list", "deletecollection"):
@@ -211,7 +211,7 @@ def error_response(request: Request, error: ApiError) -> Response:
     except ApiError:
         media = Media()
     status = error.to_status()
-    if error.code in _EMPTY_DETAILS:
+    if error.code in _EMPTY_DETAILS or error.message.startswith(("406:", "415:")):
         status.setdefault("details", {})
     headers = {"Retry-After": str(int(error.retry_after))} if error.retry_after is not None else {}
     return Response(error.code, media.encode(status), media.type, headers)

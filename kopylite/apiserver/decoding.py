@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
+
+import msgspec
 
 from kopylite.apiserver.metadata import decode_metadata
 from kopylite.apiserver.resources import Resource
 from kopylite.apiserver.schema.objectmeta import MetadataError
+from kopylite.apiserver.views import go_package
 from kopylite.apiserver.world import Call
 from kopylite.errors import BadRequest
 
@@ -29,7 +32,7 @@ def check_kind(resource: Resource, obj: dict[str, Any]) -> None:
             given = api_version.rpartition("/")[0]
             text = f"{given}/{version}, Kind={kind}"
             raise BadRequest(f"the object provided is unrecognized: it is {text}, and must be {wanted}")
-        internal = f"{resource.group.split('.')[0] or 'core'}.{resource.kind}"
+        internal = f"{go_package(resource)}.{resource.kind}"
         package = api_version.rpartition("/")[2]
         reason = f"converting ({package}.{kind}) to ({internal}): unknown conversion"
         raise BadRequest(f'{kind} in version "{version}" cannot be handled as a {resource.kind}: {reason}')
@@ -45,7 +48,7 @@ def decode_object(call: Call, obj: dict[str, Any], duplicates: Sequence[str], fi
     resource = call.resource
     check_kind(resource, obj)
     try:
-        problems = decode_problems(resource, obj, duplicates)
+        problems = decode_problems(resource, obj, duplicates, order=call.request.body)
     except DecodingFailed as error:
         raise BadRequest(handled_as(resource, str(error))) from None
     if problems and field_validation == "Strict":
@@ -60,16 +63,49 @@ class DecodingFailed(Exception):
     """The object cannot be read as its kind; the text is that of Go's decoder."""
 
 
-def decode_problems(resource: Resource, obj: dict[str, Any], duplicates: Sequence[str]) -> list[str]:
-    """Prune in place. Returns what a strict decoder would object to. Raises DecodingFailed."""
+def decode_problems(
+    resource: Resource, obj: dict[str, Any], duplicates: Sequence[str], *, order: bytes = b""
+) -> list[str]:
+    """Prune in place. Returns what a strict decoder would object to. Raises DecodingFailed.
+
+    Args:
+        order: the JSON that `obj` came from: several problems are told in its order.
+    """
     try:
         unknown = decode_metadata(obj)
         unknown += [path for path in resource.strategy.decode(obj) if path not in unknown]
     except MetadataError as error:
-        raise DecodingFailed(str(error)) from None
+        # Built-ins are decoded as a whole, so that the path leads through the object.
+        text = str(error) if resource.custom else str(error).replace(" ObjectMeta.", " ObjectMeta.metadata.")
+        raise DecodingFailed(text) from None
     except BadRequest as error:
         raise DecodingFailed(error.message.removeprefix(handled_as(resource, ""))) from None
-    return [f'unknown field "{path}"' for path in unknown] + [f'duplicate field "{path}"' for path in duplicates]
+    problems = {path: f'unknown field "{path}"' for path in unknown}
+    problems.update((path, f'duplicate field "{path}"') for path in duplicates)
+    if len(problems) > 1 and order:
+        return [problems[path] for path in _in_order(order, problems)]
+    return list(problems.values())
+
+
+def _in_order(body: bytes, paths: Collection[str]) -> list[str]:
+    """The paths as they come in the body; those that are not in it (it may be YAML) last."""
+    found: list[str] = []
+    try:
+        _walk(msgspec.json.decode(body), "", paths, found)
+    except ValueError:
+        return list(paths)
+    return found + [path for path in paths if path not in found]
+
+
+def _walk(value: Any, path: str, paths: Collection[str], found: list[str]) -> None:
+    if path in paths:
+        found.append(path)
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            _walk(inner, f"{path}.{key}" if path else key, paths, found)
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            _walk(inner, f"{path}[{index}]", paths, found)
 
 
 def strict_text(problems: Sequence[str]) -> str:

@@ -129,7 +129,10 @@ async def wait_for_version(world: World, version: int) -> None:
 def matcher(call: Call, options: ListOptions) -> Callable[[Record], bool] | None:
     """What the selectors ask of a record; None: nothing. Raises BadRequest for a field that is not selectable."""
     labels, fields, resource = options.labels, options.fields, call.resource
-    check_field_labels(fields, resource.fields, unsupported=lambda label: _unsupported(resource, label))
+    known = {"metadata.name", *resource.fields}
+    if resource.namespaced or resource.custom or not resource.fields:
+        known.add("metadata.namespace")
+    check_field_labels(fields, known, unsupported=lambda label: _unsupported(resource, label))
     if not labels and not fields:
         return None
     if not fields:
@@ -149,7 +152,7 @@ def _unsupported(resource: Resource, label: str) -> str:
 
 def encode_token(version: int, start: str) -> str:
     """Opaque to clients; version -1 means: newest, whatever it is by then."""
-    token = msgspec.json.encode({"v": _TOKEN_VERSION, "rv": version, "start": start})
+    token = msgspec.json.encode({"v": _TOKEN_VERSION, "rv": version, "start": f"/{start}"})
     return base64.urlsafe_b64encode(token).rstrip(b"=").decode()
 
 

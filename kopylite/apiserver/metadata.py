@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
@@ -28,6 +29,7 @@ _SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _SUFFIX_LENGTH = 5
 _MAX_BASE = 63 - _SUFFIX_LENGTH
 
+_OWNER_FIELDS = ("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion")
 _SERVER_SET = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
 
 
@@ -164,8 +166,10 @@ def _shared_errors(metadata: dict[str, Any], *, custom: bool) -> list[FieldError
         errors.extend(invalid("metadata.labels", value, text) for text in label_value_errors(value))
     errors.extend(_annotation_errors(metadata.get("annotations", {})))
     errors.extend(_owner_errors(metadata.get("ownerReferences", ())))
-    for index, name in enumerate(metadata.get("finalizers", ())):
+    finalizers = metadata.get("finalizers", ())
+    for name in finalizers:
         errors.extend(invalid("metadata.finalizers", name, text) for text in label_key_errors(name))
+    for index, name in enumerate(finalizers):
         if not custom and "/" not in name and name not in _STANDARD_FINALIZERS:
             text = "name is neither a standard finalizer name nor is it fully qualified"
             errors.append(invalid(f"metadata.finalizers[{index}]", name, text))
@@ -185,6 +189,13 @@ def _annotation_errors(annotations: dict[str, str]) -> list[FieldError]:
     return errors
 
 
+def _in_go_order(value: Any) -> str:
+    """Owner references as Go prints them, fields in the order of the struct."""
+    if isinstance(value, list):
+        return f"[{','.join(_in_go_order(owner) for owner in value)}]"
+    return json.dumps({key: value[key] for key in _OWNER_FIELDS if key in value}, separators=(",", ":"))
+
+
 def _owner_errors(owners: Any) -> list[FieldError]:
     errors: list[FieldError] = []
     controller = ""
@@ -198,7 +209,7 @@ def _owner_errors(owners: Any) -> list[FieldError]:
         )
         if owner.get("kind") == "Event" and version == "v1" and group in ("", "events.k8s.io"):
             text = f"{group}/{version}, Kind=Event is disallowed from being an owner"
-            errors.append(invalid(where, owner, text))
+            errors.append(invalid(where, RawText(_in_go_order(owner)), text))
         if owner.get("controller"):
             this = f"{owner.get('kind')}/{owner.get('name')}"
             if controller:
@@ -206,6 +217,6 @@ def _owner_errors(owners: Any) -> list[FieldError]:
                     f'Only one reference can have Controller set to true. Found "true" in references for {controller} '
                     f"and {this}"
                 )
-                errors.append(invalid("metadata.ownerReferences", owners, text))
+                errors.append(invalid("metadata.ownerReferences", RawText(_in_go_order(owners)), text))
             controller = this
     return errors

@@ -12,11 +12,15 @@ import yaml
 from kopylite.apiserver import protobuf
 from kopylite.apiserver.protobuf import PROTOBUF
 from kopylite.apiserver.requests import Request, is_true
-from kopylite.errors import ApiError, BadRequest, NotAcceptable, UnsupportedMediaType
+from kopylite.errors import BadRequest, NotAcceptable, UnsupportedMediaType
 
 JSON, YAML = "application/json", "application/yaml"
 # What answers are made in. Bodies may also be protobuf.
 _TYPES = (JSON, YAML)
+# What errors name. It is the real server's list, though answers here are never protobuf.
+_NAMED = f"{JSON}, {YAML}, {PROTOBUF}"
+_STREAMS = f"{JSON};stream=watch, {PROTOBUF};stream=watch"
+_SHOWN_BYTES = 1024
 _TABLE_VERSIONS = ("v1", "v1beta1")
 _VIEWS = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
 
@@ -57,21 +61,24 @@ class Media:
         return msgspec.json.format(body, indent=2) if self.pretty else body
 
 
-def accept_media(request: Request, *, watch: bool = False, views: bool = True) -> Media:
+def accept_media(request: Request, *, watch: bool = False, views: bool = True, collection: bool = False) -> Media:
     """The first form in the Accept header that can be served. Raises NotAcceptable.
 
     Args:
         views: whether Table and PartialObjectMetadata make sense for this answer.
+        collection: the path is one that can be watched; for the error's text.
     """
     pretty = _wants_pretty(request)
     include = request.param("includeObject") or "Metadata"
     header = request.headers.get("accept", "")
-    for clause in _clauses(header) if header else [("*/*", {})]:
-        media_type, parameters = clause
-        if media_type in ("*/*", "application/*"):
-            media_type = JSON
-        if media_type not in _TYPES or (watch and media_type != JSON):
+    known = False
+    for media_type, parameters in _clauses(header) if header else [("*/*", {})]:
+        media_type = JSON if media_type == "*/*" else media_type
+        known = known or media_type in (*_TYPES, PROTOBUF)
+        if media_type not in _TYPES:
             continue
+        if watch and media_type != JSON:
+            break
         view = parameters.get("as", "")
         if view:
             version = parameters.get("v", "v1")
@@ -80,10 +87,11 @@ def accept_media(request: Request, *, watch: bool = False, views: bool = True) -
                 continue
             return Media(media_type, view, version, include, pretty and not watch)
         return Media(media_type, pretty=pretty and not watch, include_object=include)
-    if watch:
-        streams = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
-        raise NotAcceptable(f"only the following media types are accepted: {streams}")
-    raise NotAcceptable(f"406: Not Acceptable\n\nAvailable representations: {', '.join(_TYPES)}", details={})
+    if known:
+        only = _STREAMS if watch and YAML in header else _NAMED
+        raise NotAcceptable(f"only the following media types are accepted: {only}")
+    available = f"{_NAMED}, {_STREAMS}" if collection or watch else _NAMED
+    raise NotAcceptable(f"406: Not Acceptable\n\nAvailable representations: {available}")
 
 
 def wants(request: Request, media_type: str, **parameters: str) -> bool:
@@ -133,40 +141,58 @@ def decode_body(request: Request, kind: str, *, custom: bool = False) -> tuple[d
     """
     media_type = request.headers.get("content-type", JSON).split(";")[0].strip().lower() or JSON
     if media_type == PROTOBUF and not custom:
-        return _decode_protobuf(request.body), []
+        return _decode_protobuf(request.body, kind), []
     if media_type not in _TYPES:
-        accepted = f"application/json, application/yaml, {PROTOBUF}"
-        text = f"the body of the request was in an unknown format - accepted media types include: {accepted}"
+        text = f"the body of the request was in an unknown format - accepted media types include: {_NAMED}"
         raise UnsupportedMediaType(text)
     try:
         if media_type == YAML:
             return from_yaml(request.body), []
         return from_json(request.body)
     except (ValueError, yaml.YAMLError) as error:
-        shown = request.body[:64].hex() or "<empty>"
-        text = f"couldn't get version/kind; json parse error: {_go_text(error, request.body)} ({shown})"
-        raise BadRequest(f"the object provided is unrecognized (must be of type {kind}): {text}") from None
+        raise _unrecognized(kind, _go_text(error), request.body) from None
 
 
-def _decode_protobuf(body: bytes) -> dict[str, Any]:
+def _decode_protobuf(body: bytes, kind: str) -> dict[str, Any]:
     try:
         return protobuf.decode(body)
     except protobuf.MalformedProtobuf as error:
-        raise BadRequest(str(error)) from None
+        raise _unrecognized(kind, str(error), body) from None
 
 
-def _go_text(error: Exception, body: bytes) -> str:
+def _unrecognized(kind: str, text: str, body: bytes) -> BadRequest:
+    # What looks like JSON is shown as it is, all else in hexadecimal.
+    start = body[:_SHOWN_BYTES]
+    shown = start.decode("utf-8", "replace") if start.lstrip().startswith(b"{") else start.hex()
+    return BadRequest(f"the object provided is unrecognized (must be of type {kind}): {text} ({shown or '<empty>'})")
+
+
+def _go_text(error: Exception) -> str:
     """The parse error in the words of Go, for the errors that are met in practice."""
+    if isinstance(error, yaml.MarkedYAMLError):
+        line = error.problem_mark.line if error.problem_mark else 0
+        return f"yaml: line {line}: {error.problem}"
+    problem = str(error)
     if isinstance(error, json.JSONDecodeError):
-        if error.pos >= len(error.doc.rstrip()):
-            return "unexpected end of JSON input"
-        return f"invalid character '{error.doc[error.pos]}' looking for beginning of value"
-    if isinstance(error, _NoObject):
-        return (
+        problem = _json_problem(error)
+    elif isinstance(error, _NoObject):
+        problem = (
             f"json: cannot unmarshal {error} into Go value of type struct "
             '{ APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
         )
-    return str(error)
+    return f"couldn't get version/kind; json parse error: {problem}"
+
+
+def _json_problem(error: json.JSONDecodeError) -> str:
+    if error.pos >= len(error.doc.rstrip()):
+        return "unexpected end of JSON input"
+    where = {
+        "Expecting property name enclosed in double quotes": "looking for beginning of object key string",
+        "Expecting ':' delimiter": "after object key",
+        "Expecting ',' delimiter": "after object key:value pair",
+        "Extra data": "after top-level value",
+    }.get(error.msg, "looking for beginning of value")
+    return f"invalid character '{error.doc[error.pos]}' {where}"
 
 
 class _NoObject(ValueError):
@@ -248,10 +274,18 @@ def _key_text(key: Any) -> str:
     return str(key)
 
 
+class _GoStyle(_Dumper):  # type: ignore[misc]
+    """Double quotes where quotes are needed, as Go's encoder does."""
+
+
+def _represent_text(dumper: Any, text: str) -> Any:
+    plain = dumper.resolve(yaml.ScalarNode, text, (True, False)) == "tag:yaml.org,2002:str"
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if plain and text else '"')
+
+
+_GoStyle.add_representer(str, _represent_text)
+
+
 def to_yaml(obj: Any) -> bytes:
-    text: str = yaml.dump(obj, Dumper=_Dumper, default_flow_style=False, sort_keys=True, allow_unicode=True)
+    text: str = yaml.dump(obj, Dumper=_GoStyle, default_flow_style=False, sort_keys=True, allow_unicode=True)
     return text.encode()
-
-
-def status_body(error: ApiError, media: Media) -> bytes:
-    return media.encode(error.to_status())

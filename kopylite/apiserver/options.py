@@ -64,7 +64,7 @@ def _manager_errors(manager: str) -> list[FieldError]:
         return [FieldError("FieldValueTooLong", "fieldManager", "may not be more than 128 bytes")]
     for index, char in enumerate(manager):
         if not char.isprintable():
-            detail = f"invalid character {char!r} (at position {index})"
+            detail = f"invalid character U+{ord(char):04X} (at position {index})"
             return [invalid("fieldManager", manager, detail)]
     return []
 

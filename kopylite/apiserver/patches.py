@@ -71,7 +71,8 @@ def patch_function(call: Call, form: str) -> Callable[[dict[str, Any]], dict[str
     try:
         body = msgspec.json.decode(call.request.body)
     except ValueError as error:
-        raise BadRequest(f"error decoding patch: {error}") from None
+        text = "invalid JSON patch" if form == MERGE_PATCH else f"error decoding patch: {error}"
+        raise BadRequest(text) from None
     if form == JSON_PATCH:
         return lambda obj: _object(json_patch(obj, body))
     if not isinstance(body, dict):
@@ -94,13 +95,22 @@ def _patch_change(call: Call, function: Callable[[dict[str, Any]], dict[str, Any
     def change(live: dict[str, Any] | None) -> dict[str, Any]:
         assert live is not None, "only apply creates"
         patched = function(live)
-        check_kind(call.resource, patched)
+        _check_patched_kind(call, patched)
         _decode_patched(call, patched, options.field_validation)
         _check_identity(call, patched)
         call.resource.strategy.default(patched)
         return patched
 
     return change
+
+
+def _check_patched_kind(call: Call, patched: dict[str, Any]) -> None:
+    try:
+        check_kind(call.resource, patched)
+    except BadRequest:
+        kind, version = patched.get("kind"), patched.get("apiVersion")
+        text = f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
+        raise invalid_error("", "", "", [invalid("patch", go_json(patched), text)]) from None
 
 
 def _decode_patched(call: Call, patched: dict[str, Any], field_validation: str) -> None:
@@ -118,6 +128,10 @@ def _decode_patched(call: Call, patched: dict[str, Any], field_validation: str) 
 
 def _check_identity(call: Call, obj: dict[str, Any]) -> None:
     check_name(call, obj)
+    _check_namespace(call, obj)
+
+
+def _check_namespace(call: Call, obj: dict[str, Any]) -> None:
     if call.resource.namespaced and obj["metadata"].get("namespace", call.target.namespace) != call.target.namespace:
         raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
 
@@ -137,9 +151,9 @@ def applied_config(call: Call) -> dict[str, Any]:
         raise BadRequest("metadata is no object")
     if metadata.get("managedFields"):
         raise BadRequest("metadata.managedFields must be nil")
-    _check_identity(call, config)
-    if resource.namespaced:
-        metadata["namespace"] = call.target.namespace
+    if metadata.get("name"):
+        check_name(call, config)
+    _check_namespace(call, config)
     return config
 
 
@@ -151,6 +165,8 @@ def _apply_change(world: World, call: Call, config: dict[str, Any], options: Wri
             raise conflict(call, text)
         if live is not None and wanted.get("resourceVersion") not in (None, live["metadata"]["resourceVersion"]):
             raise modified(call)
+        if live is None:
+            check_name(call, config)
         merged = apply(
             live,
             config,

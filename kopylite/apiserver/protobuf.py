@@ -39,7 +39,9 @@ class MalformedProtobuf(ValueError):
 def decode(body: bytes) -> dict[str, Any]:
     """The object in an enveloped body. Raises MalformedProtobuf."""
     if not body.startswith(_MAGIC):
-        raise MalformedProtobuf("provided data does not appear to be a protobuf message")
+        raise MalformedProtobuf(
+            "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"
+        )
     try:
         envelope = {number: value for number, _, value in _fields(body[len(_MAGIC) :])}
         type_meta = {number: value.decode() for number, _, value in _fields(envelope.get(1, b""))}

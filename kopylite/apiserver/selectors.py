@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from kopylite.apiserver.names import label_key_errors, label_value_errors
@@ -89,11 +89,10 @@ def parse_field_selector(text: str) -> Selector:
     return Selector(requirements)
 
 
-def check_field_labels(selector: Selector, known: Iterable[str], *, unsupported: Callable[[str], str]) -> None:
+def check_field_labels(selector: Selector, known: Container[str], *, unsupported: Callable[[str], str]) -> None:
     """Raises BadRequest for a field that this resource cannot select by; `unsupported` makes the text."""
-    allowed = {"metadata.name", "metadata.namespace", *known}
     for requirement in selector.requirements:
-        if requirement.key not in allowed:
+        if requirement.key not in known:
             raise BadRequest(unsupported(requirement.key))
 
 

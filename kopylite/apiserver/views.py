@@ -48,7 +48,7 @@ class View:
             return self._media.encode(self._table.table(objects, list_metadata))
         if self._media.view != "PartialObjectMetadataList":
             text = "you requested PartialObjectMetadata, but the requested object is a list"
-            raise NotAcceptable(f"{text} (*{self._resource.version}.{self._resource.list_kind})")
+            raise NotAcceptable(f"{text} (*{go_package(self._resource)}.{self._resource.list_kind})")
         items = [partial_metadata(obj, self._api_version) for obj in objects]
         document = {"kind": self._media.view, "apiVersion": self._api_version, "metadata": list_metadata}
         return self._media.encode({**document, "items": items})
@@ -97,6 +97,11 @@ class View:
         elif self._media.view:
             obj = partial_metadata(obj, self._api_version)
         return msgspec.json.encode({"type": kind, "object": obj}) + b"\n"
+
+
+def go_package(resource: Resource) -> str:
+    """Where Go keeps the internal form of a built-in kind, as some messages show it."""
+    return resource.group.split(".")[0] or "core"
 
 
 def error_event(status: dict[str, Any]) -> bytes:

@@ -13,7 +13,7 @@ from kopylite.apiserver import metadata as meta
 from kopylite.apiserver.decoding import canonical
 from kopylite.apiserver.history import Record
 from kopylite.apiserver.lifecycle import check_namespace
-from kopylite.apiserver.options import WriteOptions, parse_version
+from kopylite.apiserver.options import WriteOptions
 from kopylite.apiserver.patching.apply import update_managed_fields
 from kopylite.apiserver.schema.field_errors import FieldError, invalid_error
 from kopylite.apiserver.store import AlreadyStored, Moved, TooLarge
@@ -190,7 +190,9 @@ class Writer:
             )
             raise conflict(call, text)
         version = metadata.get("resourceVersion", "")
-        if version and parse_version(version) == record.version:
+        if version and not (version.isascii() and version.isdigit()):
+            raise InternalError(f'strconv.ParseUint: parsing "{version}": invalid syntax', reason="")
+        if version and int(version) == record.version:
             return
         if version and version != "0":
             raise modified(call)
