@@ -1,4 +1,4 @@
-"""What a cluster holds before the first client comes: the system namespaces and the `kubernetes` Service."""
+"""What a cluster holds before the first client comes: roles, the system namespaces, the `kubernetes` Service."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from typing import Any
 
 import msgspec
 
+from kopylite.apiserver.bootstrap_roles import bootstrap_roles
 from kopylite.apiserver.core import Core
 from kopylite.apiserver.lifecycle import SYSTEM_NAMESPACES
 from kopylite.apiserver.requests import AUTHENTICATED, MASTERS, Request, User
 
 _SERVER = User("system:apiserver", (MASTERS, AUTHENTICATED))
 _AGENT = {"user-agent": "kube-apiserver/v1"}
+_RBAC = "rbac.authorization.k8s.io"
 _NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 # The first address of kube-apiserver's default range of service addresses.
 _KUBERNETES_IP = "10.0.0.1"
@@ -19,6 +21,9 @@ _KUBERNETES_IP = "10.0.0.1"
 
 async def bootstrap(core: Core) -> None:
     """Create what is missing; what is there, from a data file, is left as it is."""
+    for plural, role in bootstrap_roles():
+        if core.world.store.get(f"{plural}.{_RBAC}", role["metadata"]["name"]) is None:
+            await _create(core, f"/apis/{_RBAC}/v1/{plural}", role)
     # The order in which a real server comes to create them.
     for name in sorted(SYSTEM_NAMESPACES, key=("kube-system", "kube-public", "default", "kube-node-lease").index):
         if core.world.store.get("namespaces", name) is None:
