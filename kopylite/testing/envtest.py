@@ -12,7 +12,7 @@ import signal
 import socket
 import ssl
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -41,7 +41,8 @@ class EnvTest(Cluster):
 
     Args:
         assets: the folder of the binaries; None: see the module's text.
-        controllers: also run kube-controller-manager (garbage collector, namespaces, workloads).
+        controllers: also run kube-controller-manager (garbage collector, namespaces, workloads); or only those of
+            its controllers that are named here.
         crds: installed, and waited for, at start; see `install_crds`.
         flags: more kube-apiserver flags, e.g. {"max-requests-inflight": "10"}; None leaves a default flag out.
         start_timeout: seconds for each server.
@@ -56,7 +57,7 @@ class EnvTest(Cluster):
         self,
         *,
         assets: str | Path | None = None,
-        controllers: bool = False,
+        controllers: bool | Collection[str] = False,
         crds: Sequence[CrdSource] = (),
         flags: Mapping[str, str | None] | None = None,
         start_timeout: float = 60,
@@ -192,6 +193,8 @@ class EnvTest(Cluster):
             "kube-api-qps": "500",
             "kube-api-burst": "1000",
         }
+        if not isinstance(self._controllers, bool):
+            flags["controllers"] = ",".join(self._controllers)
         server = await self._run("kube-controller-manager", flags)
         context = ssl.create_default_context()
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # it makes its own certificate

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -14,6 +16,10 @@ import yaml
 from tests.conformance.likeness.script import Script, Step
 
 UNTIL_LIMIT = 10.0
+REQUEST_LIMIT = 45.0
+AGENT = "likeness/1.0"
+# The headers that clients act on.
+HEADERS = ("Content-Type", "Warning", "Retry-After", "Cache-Control", "Vary", "WWW-Authenticate", "Location")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +27,7 @@ class Answer:
     """What came back. `body` is decoded JSON or YAML, a list of events for a watch, else text."""
 
     code: int
-    content_type: str
-    warnings: tuple[str, ...]
+    headers: Mapping[str, list[str]]
     body: Any
     failure: str = ""
 
@@ -33,39 +38,44 @@ class Player:
 
     Args:
         url: its address.
-        headers: sent with every request (credentials).
-        context: TLS; None for plain HTTP.
+        headers: the administrator's credentials, sent with every request that is not anonymous.
+        context: TLS with the administrator's credentials; None for plain HTTP.
+        stranger: TLS without credentials.
     """
 
     url: str
     headers: dict[str, str] = field(default_factory=dict)
     context: ssl.SSLContext | None = None
-    _session: aiohttp.ClientSession | None = None
+    stranger: ssl.SSLContext | None = None
+    _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
+    _sessions: dict[bool, aiohttp.ClientSession] = field(default_factory=dict)
 
     async def __aenter__(self) -> Self:
-        connector = aiohttp.TCPConnector(ssl=self.context if self.context else True)
-        self._session = aiohttp.ClientSession(connector=connector, headers=self.headers, auto_decompress=True)
+        for anonymous, context in ((False, self.context), (True, self.stranger)):
+            connector = aiohttp.TCPConnector(ssl=context or True)
+            headers = {"User-Agent": AGENT, **({} if anonymous else self.headers)}
+            session = aiohttp.ClientSession(connector=connector, headers=headers)
+            self._sessions[anonymous] = await self._stack.enter_async_context(session)
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if self._session is not None:
-            await self._session.close()
+        await self._stack.aclose()
 
     async def play(self, script: Script, namespace: str) -> list[Answer]:
-        """Play a whole script in a fresh namespace, which is deleted at the end."""
-        namespace_body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
-        await self._send(Step("POST", "/api/v1/namespaces", namespace_body), {})
+        """Play a whole script in a fresh namespace."""
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+        await self._send(Step("POST", "/api/v1/namespaces", body), {})
+        # Its controllers write to it once, at the start; scripts begin when that is over.
+        for path in ("serviceaccounts/default", "configmaps/kube-root-ca.crt"):
+            await self._until(Step("GET", f"/api/v1/namespaces/{namespace}/{path}", until={"code": 200}), {})
         variables = {"ns": namespace}
-        try:
-            return [await self._answer(step, variables) for step in script.steps]
-        finally:
-            await self._send(Step("DELETE", f"/api/v1/namespaces/{namespace}"), {})
+        return [await self._answer(step, variables) for step in script.steps]
 
     async def _answer(self, step: Step, variables: dict[str, str]) -> Answer:
         try:
             answer = await (self._until(step, variables) if step.until else self._send(step, variables))
         except (aiohttp.ClientError, TimeoutError) as error:
-            return Answer(0, "", (), None, f"{type(error).__name__}: {error}")
+            return Answer(0, {}, None, type(error).__name__)
         for name, path in step.save.items():
             variables[name] = str(lookup(answer.body, path))
         return answer
@@ -82,23 +92,26 @@ class Player:
         return answer
 
     async def _send(self, step: Step, variables: dict[str, str]) -> Answer:
-        assert self._session is not None
         watching = step.method == "WATCH"
         headers = {"Accept": step.accept, **step.headers}
         data = None
         if step.body is not None:
             data = filled(step.body if isinstance(step.body, str) else json.dumps(step.body), variables)
             headers["Content-Type"] = step.content_type
-        timeout = aiohttp.ClientTimeout(total=None if watching else 45)
+        headers = {name: filled(value, variables) for name, value in headers.items()}
+        timeout = aiohttp.ClientTimeout(total=None if watching else REQUEST_LIMIT)
         method = "GET" if watching else step.method
         url = self.url + filled(step.path, variables)
-        async with self._session.request(method, url, data=data, headers=headers, timeout=timeout) as reply:
+        session = self._sessions[step.anonymous]
+        async with session.request(
+            method, url, data=data, headers=headers, timeout=timeout, allow_redirects=False
+        ) as reply:
             if watching and reply.status == 200:
                 body: Any = await _events(reply, step)
             else:
                 body = _decoded(reply.content_type, await reply.text())
-            warnings = tuple(reply.headers.getall("Warning", ()))
-            return Answer(reply.status, reply.content_type, warnings, body)
+            kept = {name: reply.headers.getall(name) for name in HEADERS if name in reply.headers}
+            return Answer(reply.status, kept, body)
 
 
 async def _events(reply: aiohttp.ClientResponse, step: Step) -> list[Any]:
@@ -122,10 +135,20 @@ def _decoded(content_type: str, text: str) -> Any:
             return json.loads(text)
         except ValueError:
             return text
-    return yaml.safe_load(text) if content_type == "application/yaml" else text
+    return yaml.load(text, Loader=_PlainLoader) if content_type == "application/yaml" else text
 
 
-def filled(text: str, variables: dict[str, str]) -> str:
+class _PlainLoader(yaml.SafeLoader):
+    """Reads time stamps as the strings that they are in Kubernetes."""
+
+
+_PlainLoader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def filled(text: str, variables: Mapping[str, str]) -> str:
     """Replace {name} by its value; other braces stay."""
     for name, value in variables.items():
         text = text.replace("{" + name + "}", value)

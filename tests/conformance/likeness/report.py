@@ -45,9 +45,9 @@ class Comparison:
         return "\n".join(_differences("", self.real, self.embedded))
 
 
-def compare(script: Script, real: list[Answer], embedded: list[Answer]) -> Iterable[Comparison]:
-    """Compare the answers to each step of a script."""
-    left, right = Normaliser(real), Normaliser(embedded)
+def compare(script: Script, namespace: str, real: list[Answer], embedded: list[Answer]) -> Iterable[Comparison]:
+    """Compare the answers to each step of a script that was played in a namespace."""
+    left, right = Normaliser(real, namespace), Normaliser(embedded, namespace)
     for number, (step, one, other) in enumerate(zip(script.steps, real, embedded, strict=True), 1):
         yield Comparison(script, number, step, left(step, one), right(step, other))
 

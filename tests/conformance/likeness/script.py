@@ -1,17 +1,24 @@
 """Scripts of requests, read from corpus/*.yaml.
 
-A file has `section`, and `scripts`: a list of {name, steps}. Every script gets a namespace of its own, named `{ns}`.
+A file has `section`, and `scripts`: a list of {name, steps}. Every script gets a namespace of its own, named `{ns}`;
+names of cluster-scoped objects contain it too. Scripts are played side by side, except those that say `alone: true`:
+they come first, one after the other, because they look at what all others change.
+
 A step has one of GET, POST, PUT, PATCH, DELETE or WATCH with a path, and may have
 
-    body      an object, sent as JSON; or a string, sent as it is
-    type      the content type; short: json, merge, strategic, apply, yaml
-    accept    the Accept header; short: table, partial, partials, yaml, discovery
-    headers   more headers
-    save      {variable: dotted.path}: taken from the answer, usable as {variable} in later paths and bodies
-    events    WATCH: read this many events (then, or after `seconds`, close)
-    seconds   WATCH: at most this long; default 5
-    until     {dotted.path: value}: repeat a GET until it holds (10 s); only the last answer counts. `code`: the status
-    ignore    dotted paths that are not compared, e.g. values that are random by design
+    body       an object, sent as JSON; or a string, sent as it is
+    type       the content type; short: json, merge, strategic, apply, yaml
+    accept     the Accept header; short: table, partial, partials, yaml, discovery
+    headers    more headers
+    anonymous  without the administrator's credentials
+    save       {variable: dotted.path}: taken from the answer, usable as {variable} in later paths and bodies
+    events     WATCH: read this many events (then, or after `seconds`, close)
+    seconds    WATCH: at most this long; default 5
+    until      {dotted.path: value}: repeat a GET until it holds (10 s); only the last answer counts. `code`: the status
+    part       a JSON pointer: only this part of the answer's body is compared
+    without    names of keys that are not compared wherever they stand, e.g. descriptions
+    ignore     dotted paths that are not compared, e.g. values that are random by design
+    unordered  dotted paths of lists whose order is not compared
 """
 
 from __future__ import annotations
@@ -25,6 +32,8 @@ import yaml
 
 CORPUS = Path(__file__).parent / "corpus"
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "WATCH")
+PLAIN_KEYS = {"body", "headers", "anonymous", "save", "until", "part", "events", "seconds"}
+LIST_KEYS = ("ignore", "without", "unordered")
 
 CONTENT_TYPES = {
     "json": "application/json-patch+json",
@@ -53,9 +62,13 @@ class Step:
     content_type: str = "application/json"
     accept: str = "application/json"
     headers: Mapping[str, str] = field(default_factory=dict)
+    anonymous: bool = False
     save: Mapping[str, str] = field(default_factory=dict)
     until: Mapping[str, Any] = field(default_factory=dict)
+    part: str = ""
     ignore: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    unordered: tuple[str, ...] = ()
     events: int = 0
     seconds: float = 5
 
@@ -67,6 +80,7 @@ class Script:
     section: str
     name: str
     steps: tuple[Step, ...]
+    alone: bool = False
 
     def __str__(self) -> str:
         return f"{self.section}: {self.name}"
@@ -76,14 +90,18 @@ def corpus() -> Iterator[Script]:
     """Every script, in file order.
 
     Raises:
-        ValueError: a file breaks the form above.
+        ValueError: a file breaks the form above, or two scripts have one name.
     """
+    names: set[str] = set()
     for file in sorted(CORPUS.glob("*.yaml")):
         document = yaml.safe_load(file.read_text())
         for raw in document["scripts"]:
             where = f"{file.name}: {raw.get('name')}"
+            if raw["name"] in names:
+                raise ValueError(f"{where}: the name is taken")
+            names.add(raw["name"])
             steps = tuple(_step(step, where) for step in raw["steps"])
-            yield Script(document["section"], raw["name"], steps)
+            yield Script(document["section"], raw["name"], steps, raw.get("alone", False))
 
 
 def _step(raw: Mapping[str, Any], where: str) -> Step:
@@ -95,15 +113,14 @@ def _step(raw: Mapping[str, Any], where: str) -> Step:
     path = rest.pop(method)
     content_type = rest.pop("type", DEFAULT_TYPES.get(method, "application/json"))
     accept = rest.pop("accept", "application/json")
-    ignore = tuple(rest.pop("ignore", ()))
-    unknown = set(rest) - {"body", "headers", "save", "until", "events", "seconds"}
-    if unknown:
+    lists = {key: tuple(rest.pop(key, ())) for key in LIST_KEYS}
+    if unknown := set(rest) - PLAIN_KEYS:
         raise ValueError(f"{where}: unknown keys {sorted(unknown)}")
     return Step(
         method,
         path,
         content_type=CONTENT_TYPES.get(content_type, content_type),
         accept=ACCEPTS.get(accept, accept),
-        ignore=ignore,
+        **lists,
         **rest,
     )
