@@ -28,11 +28,11 @@ _WIDTH = 110
 _IMPORTS: list[dict[str, tuple[str, ...]]] = [
     {"datetime": ("date", "datetime"), "typing": ("Annotated", "Any", "Literal")},
     {
-        "pydantic": ("ConfigDict", "Field"),
         "kopylite.objects": (
             "ApiModel", "CustomResource", "Int32", "IntOrString", "Mark", "PrinterColumn", "Quantity", "Rule",
             "Scale", "embedded_resource", "list_atomic", "list_map", "list_set",
         ),
+        "pydantic": ("ConfigDict", "Field"),
     },
 ]  # fmt: skip
 # What a schema says of the object as a whole, beside its fields.

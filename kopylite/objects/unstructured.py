@@ -9,7 +9,6 @@ import msgspec
 
 from kopylite.objects.meta import OwnerReference
 
-
 T = TypeVar("T")
 
 

@@ -1,0 +1,237 @@
+from __future__ import annotations
+
+import json
+import sys
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from kopylite.errors import UsageError
+from kopylite.objects import adapter_of, crd_of
+from kopylite.objects.crdchanges import compare_crds
+from kopylite.objects.modelsource import models_of
+from kopylite.objects.sourcenames import class_name, python_name, singular
+from tests.zoo import ZOO, Cluster, Full
+
+
+def crd(spec: dict[str, Any], **version: Any) -> dict[str, Any]:
+    properties = {
+        "apiVersion": {"type": "string"},
+        "kind": {"type": "string"},
+        "metadata": {"type": "object"},
+        "spec": spec,
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "things.example.com"},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"kind": "Thing", "plural": "things", "singular": "thing", "listKind": "ThingList"},
+            "versions": [
+                {
+                    "name": "v1",
+                    "served": True,
+                    "storage": True,
+                    "schema": {"openAPIV3Schema": {"type": "object", "properties": properties, "required": ["spec"]}},
+                    **version,
+                }
+            ],
+        },
+    }
+
+
+def load(source: str) -> dict[str, Any]:
+    """Run the source as a module; pydantic looks for it among the loaded ones."""
+    module = ModuleType(f"generated_{len(sys.modules)}")
+    sys.modules[module.__name__] = module
+    exec(compile(source, "generated.py", "exec", dont_inherit=True), module.__dict__)
+    return module.__dict__
+
+
+EXAMPLE = {
+    "description": "What is wanted.",
+    "type": "object",
+    "required": ["image"],
+    "properties": {
+        "image": {"type": "string", "description": "The image."},
+        "clusterIP": {"type": "string", "maxLength": 15},
+        "replicas": {"type": "integer", "format": "int32", "default": 1, "minimum": 0},
+        "ports": {
+            "type": "array",
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["name"],
+            "items": {
+                "type": "object",
+                "required": ["name"],
+                "properties": {"name": {"type": "string"}, "port": {"x-kubernetes-int-or-string": True}},
+            },
+        },
+        "mode": {"type": "string", "enum": ["On", "Off"]},
+        "started": {"type": "string", "format": "date-time"},
+        "values": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+    },
+}
+
+
+def test_the_source_reads_like_written_by_hand() -> None:
+    assert (
+        models_of(crd(EXAMPLE))
+        == '''\
+"""Thing of example.com/v1, from its CustomResourceDefinition."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from kopylite.objects import ApiModel, CustomResource, Int32, IntOrString, list_map
+from pydantic import Field
+
+
+class Port(ApiModel):
+    name: str
+    port: IntOrString | None = None
+
+
+class ThingSpec(ApiModel):
+    """What is wanted."""
+
+    image: str = Field(description='The image.')
+    cluster_ip: Annotated[str, Field(max_length=15)] | None = Field(default=None, alias='clusterIP')
+    replicas: Annotated[Int32, Field(ge=0)] = 1
+    ports: Annotated[list[Port], list_map('name')] = Field(default_factory=list)
+    mode: Literal['On', 'Off'] | None = None
+    started: datetime | None = None
+    values: dict[str, Any] = Field(default_factory=dict)
+
+
+class Thing(
+    CustomResource[ThingSpec, None],
+    group='example.com',
+    version='v1',
+):
+    pass
+'''
+    )
+
+
+def test_descriptions_can_be_left_out() -> None:
+    source = models_of(crd(EXAMPLE), descriptions=False)
+    assert "The image." not in source
+    assert "What is wanted." not in source
+
+
+def test_the_classes_read_and_write_objects() -> None:
+    thing = load(models_of(crd(EXAMPLE)))["Thing"]
+    document = {
+        "apiVersion": "example.com/v1",
+        "kind": "Thing",
+        "metadata": {"name": "a"},
+        "spec": {"image": "x", "clusterIP": "1.2.3.4", "ports": [{"name": "http", "port": "web"}], "other": 1},
+    }
+    adapter = adapter_of(thing)
+    found = adapter.decode(json.dumps(document).encode())
+    assert found.spec.cluster_ip == "1.2.3.4"
+    assert adapter.encode(found) == document
+
+
+@pytest.mark.parametrize("kind", [*ZOO, Full, Cluster], ids=lambda kind: str(kind.__name__))
+@pytest.mark.filterwarnings("ignore::kopylite.objects.schema.SchemaWarning")
+def test_the_way_to_source_and_back_keeps_every_kind_of_the_zoo(kind: Any) -> None:
+    original = crd_of(kind)
+    again = crd_of(load(models_of(original))[kind.__name__])
+    assert [str(change) for change in compare_crds(original, again) if change.dangerous] == []
+    assert again["spec"]["names"] == original["spec"]["names"]
+
+
+def test_the_stored_version_is_taken_unless_another_is_named() -> None:
+    two = crd({"type": "object", "properties": {"a": {"type": "string"}}})
+    second = {**two["spec"]["versions"][0], "name": "v2", "storage": False}
+    two["spec"]["versions"].append(second)
+    assert "version='v1'" in models_of(two)
+    assert "version='v2'" in models_of(two, "v2")
+    with pytest.raises(UsageError, match="has no version v3; it has v1, v2"):
+        models_of(two, "v3")
+
+
+@pytest.mark.parametrize(
+    "document",
+    [{}, {"kind": "Pod"}, {"kind": "CustomResourceDefinition", "apiVersion": "apiextensions.k8s.io/v1beta1"}],
+)
+def test_what_is_no_crd_is_refused(document: Any) -> None:
+    with pytest.raises(UsageError, match="not an apiextensions"):
+        models_of(document)
+
+
+def test_a_crd_without_a_schema_is_refused() -> None:
+    bare = crd({})
+    del bare["spec"]["versions"][0]["schema"]
+    with pytest.raises(UsageError, match="has no schema for v1"):
+        models_of(bare)
+
+
+def test_equal_schemas_share_a_class_and_different_ones_get_longer_names() -> None:
+    inner = {"type": "object", "properties": {"x": {"type": "string"}}}
+    other = {"type": "object", "properties": {"y": {"type": "string"}}}
+    spec = {
+        "type": "object",
+        "properties": {
+            "part": inner,
+            "left": {"type": "object", "properties": {"part": inner}},
+            "right": {"type": "object", "properties": {"part": other}},
+        },
+    }
+    source = models_of(crd(spec))
+    assert source.count("class Part(") == 1
+    assert source.count("class RightPart(") == 1
+
+
+def test_awkward_texts_stay_what_they_are() -> None:
+    text = 'a """quoted""" \\d text\n\nwith "quotes"'
+    spec = {"type": "object", "description": text, "properties": {"a": {"type": "string", "description": text * 9}}}
+    thing = load(models_of(crd(spec)))["Thing"]
+    schema = crd_of(thing)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    assert schema["description"] == text
+    assert schema["properties"]["a"]["description"] == text * 9
+
+
+@pytest.mark.parametrize(
+    ("wire", "name", "alias"),
+    [
+        ("replicas", "replicas", None),
+        ("readyReplicas", "ready_replicas", None),
+        ("clusterIP", "cluster_ip", "clusterIP"),
+        ("clusterIPs", "cluster_ips", "clusterIPs"),
+        ("podCIDRs", "pod_cidrs", "podCIDRs"),
+        ("HTTPRoute", "http_route", "HTTPRoute"),
+        ("from", "from_", None),
+        ("schema", "schema_", None),
+        ("copy", "copy_", None),
+        ("list", "list_", None),
+        ("model_x", "model_x_", "model_x"),
+        ("$ref", "ref", "$ref"),
+        ("a-b", "a_b", "a-b"),
+        ("3d", "field_3d", "3d"),
+        ("-", "field", "-"),
+        ("x509SVID", "x509_svid", "x509SVID"),
+    ],
+)
+def test_field_names_follow_python(wire: str, name: str, alias: str | None) -> None:
+    assert python_name(wire) == (name, alias)
+
+
+def test_class_names_follow_the_path() -> None:
+    assert class_name(("Thing", "spec", "pod-template")) == "ThingSpecPodTemplate"
+    assert class_name(("none",)) == "None_"
+    names = {
+        "ports": "port",
+        "policies": "policy",
+        "classes": "class",
+        "boxes": "box",
+        "status": "status",
+        "data": "data",
+    }
+    assert {plural: singular(plural) for plural in names} == names

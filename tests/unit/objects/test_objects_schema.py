@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pytest
+import yaml
+from pydantic import BaseModel, Field
+
+from kopylite.errors import RegistrationError
+from kopylite.objects import Mark, Rule, SchemaWarning, list_map
+from kopylite.objects.schema import schema_of
+from tests.zoo import LOOSE, ZOO, spec_schemas
+
+EXPECTED = Path(__file__).parent / "zoo.yaml"
+
+
+def test_the_zoo_has_the_expected_schemas() -> None:
+    """After a wanted change: `python -m tests.zoo > tests/unit/objects/zoo.yaml`, and read the difference."""
+    expected: dict[str, Any] = {}
+    for document in yaml.safe_load_all(EXPECTED.read_text(encoding="utf-8")):
+        expected |= document
+    assert spec_schemas() == expected
+    assert len(expected) >= 40
+
+
+# Loose for a reason that the generator cannot know.
+SILENT = {"Addresses", "ClosedFields", "Clocks"}
+
+
+@pytest.mark.parametrize("kind", ZOO, ids=lambda kind: str(kind.__name__))
+def test_there_is_a_warning_exactly_where_the_server_checks_less(kind: Any) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        schema_of(kind)
+    assert bool(caught) == (kind.__name__ in LOOSE - SILENT)
+    assert all(warning.category is SchemaWarning for warning in caught)
+
+
+def nodes(schema: Any) -> list[dict[str, Any]]:
+    if isinstance(schema, list):
+        return [node for part in schema for node in nodes(part)]
+    if not isinstance(schema, dict):
+        return []
+    return [schema, *(node for part in schema.values() for node in nodes(part))]
+
+
+@pytest.mark.parametrize("kind", ZOO, ids=lambda kind: str(kind.__name__))
+def test_no_schema_has_what_a_crd_must_not_have(kind: Any) -> None:
+    for node in nodes(spec_schemas()[kind.__name__]):
+        assert not {"$ref", "$defs", "definitions", "title", "examples", "const", "prefixItems"} & set(node)
+        for word in ("anyOf", "oneOf"):
+            assert all("type" not in choice for choice in node.get(word, ()))
+
+
+def spec(**fields: Any) -> type[BaseModel]:
+    annotations = {name: value[0] if isinstance(value, tuple) else value for name, value in fields.items()}
+    defaults = {name: value[1] for name, value in fields.items() if isinstance(value, tuple)}
+    return type("Spec", (BaseModel,), {"__annotations__": annotations, "__module__": __name__, **defaults})
+
+
+def field(annotation: Any) -> Any:
+    return schema_of(spec(value=annotation))["properties"]["value"]
+
+
+@pytest.mark.parametrize("pattern", ["(?=a)", r"(a)\1", "a{2000}"])
+def test_a_pattern_that_the_server_cannot_read_is_refused_with_the_field(pattern: str) -> None:
+    class Inner(BaseModel):
+        code: Annotated[str, Mark({"pattern": pattern})]
+
+    with pytest.raises(RegistrationError, match=r"Spec\.value\.code: the pattern .* \(RE2\) do not have"):
+        schema_of(spec(value=Inner))
+
+
+def test_a_type_without_a_json_form_is_refused() -> None:
+    with pytest.raises(RegistrationError, match="no JSON form"):
+        schema_of(spec(value=Callable[[], None]))
+
+
+def test_marks_and_rules_add_up() -> None:
+    marked = field(Annotated[list[dict[str, str]], list_map("a"), Rule("size(self) < 3"), Rule("true", message="m")])
+    assert marked["x-kubernetes-list-map-keys"] == ["a"]
+    assert marked["x-kubernetes-validations"] == [{"rule": "size(self) < 3"}, {"message": "m", "rule": "true"}]
+
+
+def test_a_rule_says_only_what_it_was_given() -> None:
+    rule = Rule("a", message_expression="b", reason="FieldValueForbidden", field_path=".c", optional_old_self=False)
+    assert rule.to_dict() == {
+        "rule": "a",
+        "messageExpression": "b",
+        "reason": "FieldValueForbidden",
+        "fieldPath": ".c",
+        "optionalOldSelf": False,
+    }
+
+
+def test_a_fields_own_description_wins_over_the_classes() -> None:
+    class Part(BaseModel):
+        """Of the class."""
+
+    described = schema_of(spec(value=Annotated[Part, Field(description="Of the field.")]))
+    assert described["properties"]["value"]["description"] == "Of the field."
+    assert schema_of(spec(value=Part))["properties"]["value"]["description"] == "Of the class."
+
+
+def test_nested_unions_are_one_union() -> None:
+    assert field(Annotated[int | str, "x"] | Literal["a"] | None) == {
+        "nullable": True,
+        "x-kubernetes-int-or-string": True,
+    }
+    assert field(Literal["a"] | Literal["b"]) == {"type": "string", "enum": ["a", "b"]}
+
+
+def test_a_recursive_list_type_stays_a_list() -> None:
+    class Node(BaseModel):
+        items: list[Node] = []
+
+    with pytest.warns(SchemaWarning, match="Node contains itself"):
+        schema = schema_of(spec(value=Node))
+    inner = schema["properties"]["value"]["properties"]["items"]["items"]
+    assert inner == {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+
+def test_a_list_type_in_json_schema_is_a_union() -> None:
+    assert field(Annotated[Any, Mark({"type": ["string", "null"]})]) == {"type": "string", "nullable": True}
