@@ -8,7 +8,7 @@ from typing import Any
 
 from kopylite.apiserver.builtin import preparation_core as core
 from kopylite.apiserver.builtin import preparation_groups as groups
-from kopylite.apiserver.builtin import services, validation_core, validation_groups, validation_services
+from kopylite.apiserver.builtin import services, validation_core, validation_groups, validation_services, warnings
 from kopylite.apiserver.builtin import validation_networking as networking
 from kopylite.apiserver.builtin import validation_pods as pods
 from kopylite.apiserver.builtin import validation_volumes as volumes
@@ -23,7 +23,6 @@ Create = Callable[[Object, Environment], None]
 Update = Callable[[Object, Object, Environment], None]
 Validate = Callable[[Object], list[FieldError]]
 ValidateUpdate = Callable[[Object, Object], list[FieldError]]
-Warn = Callable[[Object, Object | None], list[str]]
 NameErrors = Callable[[str, bool], list[str]]
 
 
@@ -79,7 +78,7 @@ class Rules:
     validate_new: tuple[Validate, ...] = ()
     validate_update: tuple[ValidateUpdate, ...] = ()
     validate_status: tuple[ValidateUpdate, ...] = ()
-    warnings: Warn | None = None
+    warnings: warnings.Warn | None = None
     reset_fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
@@ -96,6 +95,7 @@ _FLOW = "flowcontrol.apiserver.k8s.io"
 # Kinds that are not here have no particulars.
 RULES: Mapping[tuple[str, str], Rules] = {
     ("", "Pod"): Rules(
+        warnings=warnings.pod,
         generation=True,
         grace=True,
         create=core.create_pod,
@@ -109,8 +109,11 @@ RULES: Mapping[tuple[str, str], Rules] = {
         validate_update=(pods.update_pod,),
     ),
     ("", "PodTemplate"): Rules(generation=True, validate=(_pod_template_kind,)),
-    ("", "ReplicationController"): Rules(generation=True, validate=(workloads.replication_controller,)),
+    ("", "ReplicationController"): Rules(
+        warnings=warnings.workload("spec", "template"), generation=True, validate=(workloads.replication_controller,)
+    ),
     ("", "Service"): Rules(
+        warnings=warnings.service,
         name_errors=_label,
         create_on_update=True,
         create=services.create_service,
@@ -159,6 +162,7 @@ RULES: Mapping[tuple[str, str], Rules] = {
         name_errors=_any_segment, create_on_update=True, validate=(validation_core.new_event,)
     ),
     ("apps", "Deployment"): Rules(
+        warnings=warnings.workload("spec", "template"),
         generation=True,
         update={"": groups.update_deployment, "status": groups.update_deployment_status},
         reset_fields={"status": ("spec", "metadata.labels")},
@@ -167,12 +171,14 @@ RULES: Mapping[tuple[str, str], Rules] = {
         validate_update=(workloads.same_selector,),
     ),
     ("apps", "ReplicaSet"): Rules(
+        warnings=warnings.workload("spec", "template"),
         generation=True,
         validate_status=(workloads.replica_set_status,),
         validate=(workloads.replica_set,),
         validate_update=(workloads.same_selector,),
     ),
     ("apps", "StatefulSet"): Rules(
+        warnings=warnings.workload("spec", "template", named=False),
         generation=True,
         name_errors=_label,
         decode=groups.decode_stateful_set,
@@ -180,6 +186,7 @@ RULES: Mapping[tuple[str, str], Rules] = {
         validate_update=(workloads.update_stateful_set,),
     ),
     ("apps", "DaemonSet"): Rules(
+        warnings=warnings.workload("spec", "template", named=False),
         generation=True,
         decode=groups.decode_daemon_set,
         create=groups.create_daemon_set,
@@ -189,6 +196,7 @@ RULES: Mapping[tuple[str, str], Rules] = {
         validate_update=(workloads.same_selector,),
     ),
     ("batch", "Job"): Rules(
+        warnings=warnings.workload("spec", "template"),
         validate_new=(workloads.generated_selector,),
         generation=True,
         unconditional_update=False,
@@ -197,6 +205,7 @@ RULES: Mapping[tuple[str, str], Rules] = {
         validate_update=(workloads.update_job,),
     ),
     ("batch", "CronJob"): Rules(
+        warnings=warnings.workload("spec", "jobTemplate", "spec", "template"),
         generation=True,
         unconditional_update=False,
         name_errors=_prefixed(_cron_job_name),

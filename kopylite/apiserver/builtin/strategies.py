@@ -12,6 +12,7 @@ from kopylite.apiserver.builtin.codec import Codecs, Reading, TypeCodec, Undecod
 from kopylite.apiserver.builtin.conversion import CONVERSIONS
 from kopylite.apiserver.builtin.fields import FIELDS
 from kopylite.apiserver.builtin.rules import RULES, Rules
+from kopylite.apiserver.builtin.warnings import DEPRECATED
 from kopylite.apiserver.patching.apply.field_manager import EMPTY
 from kopylite.apiserver.resources import Resource, ScalePaths, Subresource
 from kopylite.apiserver.schema.field_errors import FieldError
@@ -187,6 +188,7 @@ def _resource(group: str, version: str, entry: Object, environment: Environment)
         subresources=subresources,
         scale=_SCALE if "scale" in subresources else None,
         fields=FIELDS.get((group, kind), {}),
+        deprecation=DEPRECATED.get((group, kind), ""),
         storage="events" if kind == "Event" else "",
         storage_version_hash=entry.get("storageVersionHash", ""),
     )

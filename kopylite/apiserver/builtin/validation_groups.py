@@ -204,11 +204,13 @@ def _binding(obj: Object, kinds: tuple[str, ...], *, namespaced: bool) -> Errors
     if reference["kind"] not in kinds:
         found.append(unsupported("roleRef.kind", reference["kind"], kinds))
     found += checks.texts("roleRef.name", reference["name"], path_segment_errors(reference["name"]))
-    missing: Errors = [] if reference["name"] else [required("roleRef.name")]
+    missing: Errors = []
     for index, subject in enumerate(obj.get("subjects") or ()):
         found += _subject(subject, f"subjects[{index}]", namespaced=namespaced)
         if not subject["name"]:
             missing.append(required(f"subjects[{index}].name"))
+    if not reference["name"]:
+        missing.append(required("roleRef.name"))
     return found + missing
 
 
