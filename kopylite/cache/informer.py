@@ -64,8 +64,8 @@ class InformerStatistics:
         objects, body_bytes: what the store holds.
         handlers: how many there are.
         last_event_age: since the last change or bookmark.
-        last_byte_age: since anything came on the watch. While phase is "watching" it grows past the idle limit
-            (105 s) only if the watch is dead.
+        last_byte_age: since anything came on the watch, or it was opened. While phase is "watching" it grows past
+            105 s only if nobody reads the watch any more.
         problem: the last error, while the watch does not work; "" when it does.
         problem_age: since when it does not.
     """
@@ -88,7 +88,7 @@ class Handle:
 
     __slots__ = ("_backlog", "_call", "_caught_up")
 
-    def __init__(self, call: DeltaHandler, backlog: dict[ObjectKey, None]) -> None:
+    def __init__(self, call: DeltaHandler, backlog: dict[str, dict[str, None]]) -> None:
         self._call = call
         # Objects that were stored before the handler came, and that it has not been told of yet.
         self._backlog = backlog
@@ -106,8 +106,7 @@ class Handle:
     def _tell(self, delta: Delta) -> None:
         if self._backlog:
             record = delta.new or delta.old
-            if record is not None and record.key in self._backlog:
-                del self._backlog[record.key]
+            if record is not None and self._strike_off(record.namespace, record.name):
                 if delta.new is None:
                     return
                 delta = Delta(None, delta.new, True)
@@ -115,6 +114,16 @@ class Handle:
             self._call(delta)
         except Exception:
             _log.exception("a handler failed on %s: other handlers are not affected", delta.new or delta.old)
+
+    def _strike_off(self, namespace: str, name: str) -> bool:
+        """Take an object off the backlog; whether it was there."""
+        names = self._backlog.get(namespace)
+        if names is None or name not in names:
+            return False
+        del names[name]
+        if not names:
+            del self._backlog[namespace]
+        return True
 
 
 class Informer:
@@ -184,7 +193,7 @@ class Informer:
 
         It is called from the event loop, must not block, and ought not to raise.
         """
-        handle = Handle(call, {record.key: None for record in self.store.list()})
+        handle = Handle(call, self.store.names())
         self._handles = [*self._handles, handle]  # a new list: the old one may be in use
         if handle._backlog and self._tasks is not None:
             self._tasks.start_soon(self._replay, handle)
@@ -253,11 +262,11 @@ class Informer:
         """Tell a late handler of what was there before it."""
         backlog = handle._backlog
         while backlog:
-            for key in [*islice(backlog, BATCH)]:
-                record = self.store.get(key)
-                if record is not None and key in backlog:
+            namespace, names = next(iter(backlog.items()))
+            for name in [*islice(names, BATCH)]:
+                record = self.store.get(ObjectKey(namespace, name))
+                if handle._strike_off(namespace, name) and record is not None:
                     handle._tell(Delta(None, record, True))
-                backlog.pop(key, None)
             await anyio.lowlevel.checkpoint()
         if self.has_state:
             handle._caught_up.set()

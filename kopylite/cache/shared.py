@@ -57,6 +57,7 @@ class SharedCache:
         self._observe = observe
         self._entries: dict[Scope, _Entry] = {}
         self._unstreamed: set[Kind] = set()
+        self._namespaced: dict[Kind, bool] = {}
         self._tasks: TaskGroup | None = None
 
     async def run(self) -> None:
@@ -109,6 +110,10 @@ class SharedCache:
                 return entry.informer.store
         return None
 
+    def is_namespaced(self, kind: Kind) -> bool | None:
+        """The scope of a kind; None as long as no informer has found it on the server."""
+        return self._namespaced.get(_plain(kind), kind.namespaced)
+
     @property
     def informers(self) -> list[Informer]:
         return [entry.informer for entry in self._entries.values()]
@@ -120,6 +125,7 @@ class SharedCache:
     def _begin(self, kind: Kind, scope: Scope) -> Informer:
         async def locate(again: bool) -> ListWatch:
             resource = await self._resources.find(kind, again=again)
+            self._namespaced[scope.kind] = resource.namespaced
             # A cluster-scoped kind has no namespaces to be limited to.
             namespace = scope.namespace if resource.namespaced else ""
             selection = Selection(scope.labels, scope.fields)

@@ -7,7 +7,9 @@ from enum import Enum, StrEnum, auto
 
 from kopylite.cache.record import Record
 from kopylite.errors import StreamBroken
-from kopylite.objects import ObjectKey
+
+Spaces = dict[str, dict[str, Record]]
+"""Records by namespace and name. Not by ObjectKey: 100,000 tuples would make the garbage collector pause for 40 ms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ Step = FindKind | ListPage | Probe | OpenWatch | Sleep
 class Snapshot:
     """The whole state at a version; it replaces what the store holds. `initial`: the store held nothing before."""
 
-    records: dict[ObjectKey, Record]
+    records: Spaces
     version: str
     initial: bool
 
@@ -74,6 +76,7 @@ class Phase(StrEnum):
     WAITING_FOR_KIND = "waiting for kind"
     LISTING = "listing"
     WATCHING = "watching"
+    RETRYING = "retrying"
 
 
 @dataclass(frozen=True, slots=True)

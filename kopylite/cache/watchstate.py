@@ -36,6 +36,7 @@ from kopylite.cache.steps import (
     Silence,
     Sleep,
     Snapshot,
+    Spaces,
     Step,
     Verdict,
     WentBack,
@@ -52,7 +53,7 @@ from kopylite.errors import (
     TooManyRequests,
     TransportError,
 )
-from kopylite.objects import ObjectKey, compare_versions
+from kopylite.objects import compare_versions
 
 PAGE_SIZE: Final = 500  # the page size of client-go
 # The API server sends a bookmark each minute: silence beyond this is a dead connection.
@@ -102,7 +103,7 @@ class WatchState:
         self._kind_backoff = Backoff(LONGEST_KIND_DELAY)
         self._problem: Problem | None = None
         # Of the list or initial stream in progress
-        self._pending: dict[ObjectKey, Record] = {}
+        self._pending: Spaces = {}
         self._continue = ""
         self._list_version = ""
         self._paged = True
@@ -163,9 +164,8 @@ class WatchState:
 
     def listed(self, page: Page) -> Snapshot | None:
         """A page came; returns the Snapshot once it was the last."""
-        pending = self._pending
         for record in page.records:
-            pending[record.key] = record
+            self._pending.setdefault(record.namespace, {})[record.name] = record
         if not self._continue:
             # Of the first page: should a server's pages show different versions, nothing between them is missed.
             self._list_version = page.resource_version
@@ -252,6 +252,7 @@ class WatchState:
     def failed(self, error: Exception, now: float, chance: float) -> None:
         """A step failed; decides what to try next, and when."""
         self._blame(error, now)
+        self.phase = Phase.RETRYING
         retry_after = error.retry_after if isinstance(error, ApiError) else None
         self._wait = 0.0
         if not self._progressed or retry_after:
@@ -318,10 +319,11 @@ class WatchState:
                 return Verdict.COLLECT
             self._list_version = content.resource_version
             return Verdict.REPLACE
+        space = self._pending.setdefault(content.namespace, {})
         if word == "DELETED":
-            self._pending.pop(content.key, None)
+            space.pop(content.name, None)
         else:
-            self._pending[content.key] = content
+            space[content.name] = content
         return Verdict.COLLECT
 
     def _complete(self, version: str) -> Snapshot:

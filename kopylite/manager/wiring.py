@@ -52,7 +52,7 @@ def sources_of(
 
     add(own, EnqueueObject)
     for watch in spec.owns:
-        add(watch, lambda: EnqueueOwner(owner))
+        add(watch, lambda: EnqueueOwner(owner, is_namespaced=lambda: cache.is_namespaced(owner)))
     for watch in spec.watches:
         add(watch, EnqueueObject)
     return sources

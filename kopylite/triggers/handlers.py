@@ -67,31 +67,36 @@ class EnqueueObject:
 class EnqueueOwner:
     """Asks for a run of the object's owners of one kind, those of its old state included.
 
-    Owners are matched by group and kind, of whatever version. A reference doesn't tell the owner's scope:
-    give a `Kind` with `namespaced=False` for a cluster-scoped owner; unknown counts as namespaced.
+    Owners are matched by group and kind, of whatever version.
 
     Args:
         owner: the kind.
         controller_only: only the reference that is marked as the controller counts.
+        is_namespaced: the owner's scope, which a reference does not tell; asked at each event, since it may become
+            known later. Without it the `Kind` says it. None, or unknown, counts as namespaced.
     """
 
-    __slots__ = ("_controller_only", "_group_kind", "_namespaced")
+    __slots__ = ("_controller_only", "_group_kind", "_is_namespaced")
 
-    def __init__(self, owner: Kind, *, controller_only: bool = True) -> None:
+    def __init__(
+        self, owner: Kind, *, controller_only: bool = True, is_namespaced: Callable[[], bool | None] | None = None
+    ) -> None:
         self._group_kind = owner.group_kind
-        self._namespaced = owner.namespaced is not False
+        self._is_namespaced = is_namespaced or (lambda: owner.namespaced)
         self._controller_only = controller_only
 
     def handle(self, event: Event, watched: str, enqueue: Enqueue) -> None:
-        names: set[tuple[str, str]] = set()
+        names: dict[str, None] = {}
         for record in (event.new, event.old):
             if record is not None:
                 for reference in record.owner_references:
                     if self._matches(reference):
-                        names.add((record.namespace if self._namespaced else "", reference.name))
+                        names[reference.name] = None
         if names:
-            reason, priority = f"{watched} {event.record.key} {event.type.value}", priority_of(event)
-            for namespace, name in names:
+            record = event.record
+            namespace = "" if self._is_namespaced() is False else record.namespace
+            reason, priority = f"{watched} {record.key} {event.type.value}", priority_of(event)
+            for name in names:
                 enqueue(Request(namespace, name), reason, priority)
 
     def _matches(self, reference: OwnerReference) -> bool:

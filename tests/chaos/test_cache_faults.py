@@ -633,6 +633,7 @@ def test_a_server_that_is_away_for_a_minute_is_found_again_without_a_list() -> N
         await m.informer.wait_synced()
         await m.server.stop()
         await asyncio.sleep(60)
+        assert m.informer.statistics().phase is Phase.RETRYING, "no watch is open that could be called dead"
         m.server.put("b")
         await m.server.start()
         await m.in_step(60)

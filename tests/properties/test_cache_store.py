@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from kopylite.cache.record import Record
 from kopylite.cache.store import Delta, Store
 from kopylite.objects import ObjectKey
+from tests.unit.cache.things import spaces
 
 names = st.sampled_from("abc")
 namespaces = st.sampled_from(["", "n1", "n2"])
@@ -54,7 +55,7 @@ def test_any_sequence_of_changes_gives_the_same_as_a_dict(steps: list[tuple[str,
             model.pop(what.key, None)
         elif word == "replace" and isinstance(what, list):
             wanted = {record.key: record for record in what}
-            steps_taken = list(store.replace(wanted, initial=False))
+            steps_taken = list(store.replace(spaces(wanted.values()), initial=False))
             deltas += [delta for some in steps_taken for delta in some]
             model = {key: keep(model.get(key), record) for key, record in wanted.items()}
         elif word == "index":
@@ -107,7 +108,7 @@ def test_a_replace_deletes_before_it_creates(before: list[Record], after: list[R
     store = Store()
     for record in before:
         store.put(record)
-    deltas = [d for some in store.replace({record.key: record for record in after}, initial=True) for d in some]
+    deltas = [d for some in store.replace(spaces(after), initial=True) for d in some]
     gone = [delta.new is None for delta in deltas if (delta.old or delta.new).key not in {r.key for r in after}]  # type: ignore[union-attr]
     assert all(gone)
     assert [delta.new is None for delta in deltas][: len(gone)] == gone

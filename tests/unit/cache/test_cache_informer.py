@@ -18,7 +18,7 @@ from kopylite.clock import SYSTEM_CLOCK
 from kopylite.errors import ConnectionFailed
 from kopylite.objects import Kind
 from kopylite.observers import InformerObserver
-from tests.unit.cache.things import thing
+from tests.unit.cache.things import spaces, thing
 
 
 async def unreachable(again: bool) -> ListWatch:
@@ -47,7 +47,7 @@ async def first_state(informer: Informer, count: int) -> None:
     """Give it a state, as its reflector would."""
     informer._state.has_state = True
     records = [thing(f"t{number}") for number in range(count)]
-    await informer.replace(Snapshot({record.key: record for record in records}, "1", True))
+    await informer.replace(Snapshot(spaces(records), "1", True))
 
 
 async def test_every_handler_hears_everything_in_order_and_the_store_knows_it_first() -> None:

@@ -38,8 +38,10 @@ async def test_an_informer_lives_until_its_last_user_releases_it() -> None:
             tasks.start_soon(cache.run)
             assert cache.acquire(THING) is first
             assert cache.store_for(THING, "") is None, "not yet complete: reads go to the server"
+            assert cache.is_namespaced(THING) is None
             with anyio.fail_after(5):
                 await first.wait_synced()
+            assert cache.is_namespaced(THING) is True
             cache.release(first)
             store = cache.store_for(THING, "")
             assert store is not None

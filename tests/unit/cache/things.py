@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from kopylite.cache import Record
+from kopylite.cache.steps import Spaces
 from kopylite.objects import OwnerReference
 
 
@@ -35,3 +37,10 @@ def thing(
         deletion_timestamp=None,
         body=json.dumps(body).encode(),
     )
+
+
+def spaces(records: Iterable[Record]) -> Spaces:
+    found: Spaces = {}
+    for record in records:
+        found.setdefault(record.namespace, {})[record.name] = record
+    return found

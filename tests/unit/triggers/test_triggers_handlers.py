@@ -74,7 +74,12 @@ def test_an_update_asks_for_the_owners_of_both_states_once_each() -> None:
 
 def test_a_cluster_scoped_owner_has_no_namespace() -> None:
     handler = EnqueueOwner(Kind("example.com/v1", "MyApp", namespaced=False))
-    assert asked_by(handler, Delta(None, thing(owners=(owner("x"),))))[0][0] == Request("", "x")
+    delta = Delta(None, thing(owners=(owner("x"),)))
+    assert asked_by(handler, delta)[0][0] == Request("", "x")
+    scopes: list[bool | None] = [None, False]
+    found_later = EnqueueOwner(OWNER, is_namespaced=lambda: scopes.pop(0))
+    assert asked_by(found_later, delta)[0][0] == Request("ns", "x")
+    assert asked_by(found_later, delta)[0][0] == Request("", "x")
 
 
 # Map functions
