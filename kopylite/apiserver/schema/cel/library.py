@@ -49,3 +49,12 @@ class Library(dict[str, Function]):
 
 def no_overload() -> CallFailed:
     return CallFailed("no such overload")
+
+
+def attempts(make: Callable[..., Any], *args: Any) -> bool:
+    """Does a call succeed?"""
+    try:
+        make(*args)
+    except CallFailed:
+        return False
+    return True

@@ -1,4 +1,4 @@
-"""Expressions compiled and evaluated by the `cel` package: the only module that knows its API. Pure.
+"""Expressions, compiled and evaluated. Pure.
 
 Evaluation errors are worded as Kubernetes words them, as far as the evaluator tells what went wrong.
 """
@@ -6,21 +6,16 @@ Evaluation errors are worded as Kubernetes words them, as far as the evaluator t
 from __future__ import annotations
 
 import functools
-import logging
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-import cel
-
+from kopylite.apiserver.schema.cel.engine import Context, OptionalValue, compile_text
 from kopylite.apiserver.schema.cel.functions import LIBRARY
 from kopylite.apiserver.schema.cel.library import CallFailed
 from kopylite.apiserver.schema.cel.shapes import Shape
 from kopylite.apiserver.schema.cel.syntax import SyntaxProblem, parse
 from kopylite.apiserver.schema.cel.translate import Translated, translate
-
-# A function that fails is an ordinary outcome here (`||` may absorb it); the package warns of each.
-logging.getLogger("cel").setLevel(logging.ERROR)
 
 _FAILED_CALL = re.compile(
     r"Function '.*?' error: Python function call failed: \w+: (.*)\. Check function arg", re.DOTALL
@@ -69,7 +64,7 @@ class Program:
         except ValueError as error:
             self.unsupported = str(error).partition("\n")[0]
 
-    def evaluate(self, context: cel.Context) -> Any:
+    def evaluate(self, context: Any) -> Any:
         """The value of the expression.
 
         Args:
@@ -103,20 +98,20 @@ class Program:
         return failed[1] if failed else text
 
 
-def context_of(variables: Mapping[str, Any], functions: Iterable[str]) -> cel.Context:
+def context_of(variables: Mapping[str, Any], functions: Iterable[str]) -> Any:
     """What programs are evaluated with; making one costs more than most evaluations, so share it."""
-    return cel.Context(dict(variables), {name: _GUARDED[name] for name in functions})
+    return Context(dict(variables), {name: _GUARDED[name] for name in functions})
 
 
 @functools.lru_cache(maxsize=1024)
 def _compiled(text: str) -> Any:
     """A CRD is compiled when it is checked and when it is served: the evaluator's part of that once only."""
-    return cel.compile(text)
+    return compile_text(text)
 
 
 def optional(value: Any, present: bool) -> Any:
     """An optional value, as `oldSelf` is where the rule says so."""
-    return cel.OptionalValue.of(value) if present else cel.OptionalValue.none()
+    return OptionalValue.of(value) if present else OptionalValue.none()
 
 
 def _translate(source: str, variables: Mapping[str, Shape]) -> Translated:

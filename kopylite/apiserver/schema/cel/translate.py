@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from kopylite.apiserver.schema.cel.addresses import FORMAT_NAMES
 from kopylite.apiserver.schema.cel.functions import LIBRARY, NAMESPACED, NATIVE_GLOBAL, NATIVE_METHODS
 from kopylite.apiserver.schema.cel.overloads import (
     bool_problem,
@@ -34,7 +35,6 @@ from kopylite.apiserver.schema.cel.syntax import (
     Ternary,
     Unary,
 )
-from kopylite.apiserver.schema.cel.values import FORMAT_NAMES
 from kopylite.apiserver.schema.regex import compile_go
 
 _BOOL, _INT, _STRING, _LIST = Shape("bool"), Shape("int"), Shape("string"), Shape("list", element=DYN)
