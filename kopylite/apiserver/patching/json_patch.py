@@ -6,12 +6,12 @@ adds it, negative indices count from the end, a path may lack its leading slash 
 
 from __future__ import annotations
 
-import copy
 import re
 from typing import Any
 
 import msgspec
 
+from kopylite.apiserver.patching.copying import copied
 from kopylite.errors import BadRequest, Invalid, RequestEntityTooLarge
 
 # The API server's limits: maxJSONPatchOperations, and JSONPatchMaxCopyBytes.
@@ -42,7 +42,7 @@ def json_patch(document: Any, operations: Any) -> Any:
             f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}"
         )
     try:
-        return _Document(copy.deepcopy(document)).apply(operations)
+        return _Document(copied(document)).apply(operations)
     except _Refused as refusal:
         raise Invalid("the server rejected our request due to an error in our request") from refusal
 
@@ -85,7 +85,7 @@ class _Document:
 
     def _add(self, operation: dict[str, Any]) -> None:
         node, key = self._find(_text(operation, "path"))
-        _insert(node, key, copy.deepcopy(operation.get("value")))
+        _insert(node, key, copied(operation.get("value")))
 
     def _remove(self, operation: dict[str, Any]) -> None:
         node, key = self._find(_text(operation, "path"))
@@ -93,7 +93,7 @@ class _Document:
 
     def _replace(self, operation: dict[str, Any]) -> None:
         path = _text(operation, "path")
-        value = copy.deepcopy(operation.get("value"))
+        value = copied(operation.get("value"))
         if not path:
             if not isinstance(value, (dict, list)):
                 raise _Refused("the document must be an object or array")
@@ -119,7 +119,7 @@ class _Document:
         self._copied += len(msgspec.json.encode(value))
         if self._copied > MAX_COPIED_BYTES:
             raise _Refused("the copied values are too large")
-        _insert(node, key, copy.deepcopy(value))
+        _insert(node, key, copied(value))
 
     def _test(self, operation: dict[str, Any]) -> None:
         path = _text(operation, "path")

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from kopylite.apiserver.patching.copying import copied
 from kopylite.errors import BadRequest
 
 _GO_KINDS = {list: "array", str: "string", bool: "bool", int: "number", float: "number"}
 
 
 def merge_patch(document: dict[str, Any], patch: Any) -> dict[str, Any]:
-    """Apply a decoded merge patch; returns a new document and leaves its arguments alone.
-
-    What does not change is shared with the old document.
+    """Apply a decoded merge patch; returns a new document, which shares nothing with the arguments.
 
     Raises:
         BadRequest: the patch is no object.
@@ -24,20 +23,19 @@ def merge_patch(document: dict[str, Any], patch: Any) -> dict[str, Any]:
         raise BadRequest(
             f"error decoding patch: json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"
         )
-    return _merged(document, patch)
+    return _merged(copied(document), patch)
 
 
 def _merged(document: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
-    result = dict(document)
     for key, value in patch.items():
-        current = result.get(key)
+        current = document.get(key)
         if value is None:
-            result.pop(key, None)
+            document.pop(key, None)
         elif isinstance(current, dict) and isinstance(value, dict):
-            result[key] = _merged(current, value)
+            _merged(current, value)
         else:
-            result[key] = without_nulls(value)
-    return result
+            document[key] = without_nulls(value)
+    return document
 
 
 def without_nulls(value: Any) -> Any:

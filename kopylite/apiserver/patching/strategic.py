@@ -6,9 +6,9 @@ and `$setElementOrder/FIELD`.
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
+from kopylite.apiserver.patching.copying import copied
 from kopylite.apiserver.schema.node import SchemaNode
 from kopylite.errors import ApiError, BadRequest
 
@@ -34,7 +34,7 @@ def strategic_merge(document: Object, patch: Any, schema: SchemaNode) -> Object:
     if not isinstance(patch, dict):
         kind = "array" if isinstance(patch, list) else _GO_KINDS[type(patch)].removesuffix("64")
         raise BadRequest(f"json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}")
-    return _merge_map(copy.deepcopy(document), copy.deepcopy(patch), schema)
+    return _merge_map(copied(document), copied(patch), schema)
 
 
 def _problem(text: str) -> ApiError:

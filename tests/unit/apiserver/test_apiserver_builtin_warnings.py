@@ -39,8 +39,10 @@ def test_an_ordinary_pod_gives_no_warning_and_an_update_never_does() -> None:
         ({"imagePullSecrets": [{"name": "a"}, {"name": "a"}]}, 'spec.imagePullSecrets[1].name: duplicate name "a"'),
         (
             {"containers": [container(resources={"requests": {"memory": "100m"}})]},
-            "spec.containers[0].resources.requests[memory]: "
-            'fractional byte value "100m" is invalid, must be an integer',
+            (
+                "spec.containers[0].resources.requests[memory]: "
+                'fractional byte value "100m" is invalid, must be an integer'
+            ),
         ),
         (
             {"containers": [container(env=[{"name": "A", "value": "1"}, {"name": "A", "value": "2"}])]},

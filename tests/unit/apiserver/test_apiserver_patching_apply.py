@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
@@ -235,3 +236,12 @@ def test_only_new_times_are_no_change() -> None:
     other = do_update(None, config_map({"a": "1", "b": "2"}), "me", T2)
     keep_times(other, old)
     assert other["metadata"]["managedFields"][0]["time"] == T2
+
+
+def test_the_result_of_an_apply_may_be_changed_in_place() -> None:
+    live = do_apply(None, config_map({"a": "1"}, annotations={"x": "y"}), "me")
+    before = copy.deepcopy(live)
+    result = do_apply(live, config_map({"a": "1"}, annotations={"x": "y"}), "other", T2)
+    result["data"]["b"] = "2"
+    result["metadata"]["annotations"]["z"] = "1"
+    assert live == before

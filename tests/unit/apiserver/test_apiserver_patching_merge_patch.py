@@ -37,3 +37,9 @@ def test_null_is_no_patch() -> None:
 def test_the_difference_names_only_what_changed() -> None:
     old, new = {"a": {"b": 1, "c": 2}, "d": 1}, {"a": {"b": 1, "c": 3}, "e": []}
     assert merge_difference(old, new) == {"a": {"c": 3}, "d": None, "e": []}
+
+
+def test_the_result_shares_nothing_with_the_old_document() -> None:
+    document: dict[str, Any] = {"a": {"b": [1]}}
+    merge_patch(document, {})["a"]["b"].append(2)
+    assert document == {"a": {"b": [1]}}

@@ -23,6 +23,7 @@ from kopylite.apiserver.patching.apply.fieldsets import (
 from kopylite.apiserver.patching.apply.managers import APPLY, UPDATE, ManagerId, Managers, Owned, manager_id
 from kopylite.apiserver.patching.apply.merging import merge, problems, remove_items, with_named_fields
 from kopylite.apiserver.patching.apply.topology import Topology, topology_of
+from kopylite.apiserver.patching.copying import copied
 from kopylite.apiserver.schema.node import SchemaNode
 from kopylite.errors import ApiError, BadRequest
 
@@ -143,7 +144,7 @@ class FieldManager:
             force: take fields over from other managers.
 
         Returns:
-            a new object with its managedFields; equal to `live` if the request changes nothing.
+            a new object with its managedFields, which shares nothing with the arguments; equal to `live` if the request changes nothing.
 
         Raises:
             BadRequest: apiVersion or kind are not the endpoint's, or managedFields is set.
@@ -173,7 +174,8 @@ class FieldManager:
         metadata = dict(result.get("metadata") or {})
         if owners:
             metadata["managedFields"] = table.encode(owners)
-        return {**result, "metadata": metadata}
+        # The caller goes on to change the result in place.
+        return copied({**result, "metadata": metadata})
 
     def _check(self, config: Object) -> None:
         version, kind = str(config.get("apiVersion", "")), str(config.get("kind", ""))
