@@ -48,6 +48,10 @@ class Api:
         self.resources = resources or Resources(transport)
         self._listener = listener
 
+    async def is_namespaced(self, kind: Kind) -> bool:
+        """The scope of a kind; the server is asked at most once."""
+        return (await self._resource(kind)).namespaced
+
     async def get(self, kind: Kind, key: ObjectKey, subresource: str | None = None) -> bytes:
         resource = await self._resource(kind)
         return await self._send(verbs.get(resource, key, subresource), resource)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar, Unpack, overload
@@ -78,6 +78,7 @@ class Client(LiveClient):
         cache: the caches; None: everything is read from the server.
         resources: finds plural and scope of kinds; shared by the clients of one server.
         field_manager: the owner of the fields that this client writes.
+        namespaces: where a list that names no namespace looks; (): in all.
     """
 
     def __init__(
@@ -87,6 +88,7 @@ class Client(LiveClient):
         cache: CacheReader | None = None,
         resources: Resources | None = None,
         field_manager: str = FIELD_MANAGER,
+        namespaces: Sequence[str] = (),
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._cache = cache or NoCache()
@@ -94,6 +96,7 @@ class Client(LiveClient):
         super().__init__(Api(transport, resources, self._recent), field_manager=field_manager)
         self.live = LiveClient(self.api, field_manager=field_manager)
         self._upserts = Upserts(self.api, self._read)
+        self._namespaces = tuple(namespaces)
 
     @overload
     async def get(self, kind: Kind, key: str | HasKey, *, namespace: str = "") -> Unstructured: ...
@@ -150,7 +153,9 @@ class Client(LiveClient):
         fields: str = "",
         index: Mapping[str, str] | None = None,
     ) -> builtins.list[Any]:
-        """Read all objects of a namespace, or ("") of all namespaces. From a cache they come in no order.
+        """Read all objects of a namespace, or ("") of all namespaces that the operator is limited to, if it is.
+
+        From a cache they come in no order.
 
         Args:
             labels: a label selector, e.g. "app=web,tier!=cache".
@@ -162,6 +167,12 @@ class Client(LiveClient):
             RequestTimeout: the cache is behind this client's writes, and an index cannot be asked of a server.
         """
         adapter = adapter_of(kind)
+        if self._namespaces and not namespace and await self.api.is_namespaced(adapter.kind):
+            return [
+                obj
+                for each in self._namespaces
+                for obj in await self.list(kind, namespace=each, labels=labels, fields=fields, index=index)
+            ]
         store = None if fields else self._cache.store_for(adapter.kind, namespace)
         if index and store is None:
             raise UsageError(

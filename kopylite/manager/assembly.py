@@ -57,7 +57,9 @@ def assemble(app: Operator, options: Options, transport: Transport, metrics: Met
     resources = Resources(transport, clock)
     cache = SharedCache(transport, resources, clock=clock, observe=metrics.informer)
     metrics.informer_statistics = cache.statistics
-    client = Client(transport, resources=resources, cache=cache, field_manager=app.name, clock=clock)
+    client = Client(
+        transport, resources=resources, cache=cache, field_manager=app.name, namespaces=options.namespaces, clock=clock
+    )
     instance = platform.node() or app.name
     recorder = EventRecorder(client.live, controller=app.name, instance=instance, clock=clock)
     gates = tuple(_gates(app.cached, cache, options.namespaces, clock))

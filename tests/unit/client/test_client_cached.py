@@ -67,6 +67,20 @@ async def test_a_cached_kind_is_read_without_a_request(world: World) -> None:
     assert world.server.requests == []
 
 
+async def test_a_list_without_a_namespace_looks_where_the_operator_is_limited_to(world: World) -> None:
+    server = world.server
+    client = Client(server, cache=world.cache, namespaces=["shop", "lab"])
+    for namespace in ("shop", "lab", "elsewhere"):
+        metadata = {"name": "a", "namespace": namespace}
+        await client.create(Unstructured({"apiVersion": "v1", "kind": "Secret", "metadata": metadata}))
+    server.requests.clear()
+    assert [secret.namespace for secret in await client.list(SECRET)] == ["shop", "lab"]
+    assert [secret.namespace for secret in await client.list(SECRET, namespace="elsewhere")] == ["elsewhere"]
+    assert server.requests == [
+        f"GET /api/v1/namespaces/{namespace}/secrets" for namespace in ("shop", "lab", "elsewhere")
+    ]
+
+
 async def test_each_read_is_a_copy_of_its_own(world: World) -> None:
     await world.create(x="1")
     world.show()
