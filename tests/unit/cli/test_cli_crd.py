@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kopylite.cli import main
+
+MODULE = """
+from collections.abc import Callable
+from pydantic import BaseModel
+from kopylite import App, CustomResource, Kind
+
+class AppSpec(BaseModel):
+    image: str
+    replicas: int = 1
+
+class MyApp(CustomResource[AppSpec, None], group="example.com", version="v1"):
+    pass
+
+class Other(CustomResource[AppSpec, None], group="example.com", version="v1"):
+    pass
+
+class Plain(BaseModel):
+    pass
+
+app = App("myapp")
+
+@app.reconciler(MyApp, owns=[Kind("apps/v1", "Deployment")])
+async def reconcile(ctx, request):
+    return None
+"""
+
+
+@pytest.fixture
+def module(tmp_path: Path) -> Path:
+    path = tmp_path / "operator.py"
+    path.write_text(MODULE)
+    return path
+
+
+def kinds(text: str) -> list[str]:
+    return [document["spec"]["names"]["kind"] for document in yaml.safe_load_all(text)]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("", ["MyApp", "Other"]), (":app", ["MyApp"]), (":Other", ["Other"]), (":MyApp", ["MyApp"])]
+)
+def test_it_prints_the_kinds_of_a_module_an_app_or_a_class(
+    module: Path, capsys: pytest.CaptureFixture[str], name: str, expected: list[str]
+) -> None:
+    assert main(["crd", f"{module}{name}"]) == 0
+    assert kinds(capsys.readouterr().out) == expected
+
+
+def test_it_writes_one_file_a_kind(module: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "crds"
+    assert main(["crd", str(module), "--output-dir", str(folder)]) == 0
+    assert sorted(path.name for path in folder.iterdir()) == ["myapps.example.com.yaml", "others.example.com.yaml"]
+    assert kinds((folder / "myapps.example.com.yaml").read_text()) == ["MyApp"]
+    assert main(["crd", str(module), "--output-dir", str(folder), "--check"]) == 0
+
+
+def test_check_fails_for_a_difference_and_says_what_is_dangerous(
+    module: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "crds"
+    main(["crd", str(module), "--output-dir", str(folder)])
+    committed = {path.name: path.read_text() for path in folder.iterdir()}
+    module.write_text(MODULE.replace("replicas: int = 1", "replicas: str"))
+    capsys.readouterr()
+    assert main(["crd", str(module), "--output-dir", str(folder), "--check"]) == 1
+    out = capsys.readouterr().out
+    assert "myapps.example.com.yaml: differs from the classes" in out
+    assert "DANGEROUS: v1 .spec.replicas: is required now" in out
+    assert "DANGEROUS: v1 .spec.replicas: the type changes from integer to string" in out
+    assert {path.name: path.read_text() for path in folder.iterdir()} == committed
+
+
+def test_check_fails_for_a_missing_file(module: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["crd", f"{module}:MyApp", "--output-dir", str(tmp_path / "none"), "--check"]) == 1
+    assert "myapps.example.com.yaml: missing" in capsys.readouterr().out
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize(
+    ("target", "code", "message"),
+    [
+        ("{}:nothing", 4, "has no attribute 'nothing'"),
+        ("{}:Plain", 4, "has no CustomResource"),
+        ("no-such-operator.py", 3, "there is no file"),
+        ("no_such_module_at_all", 3, "there is no module"),
+    ],
+)
+def test_a_wrong_target_gives_one_clear_line(
+    module: Path, capsys: pytest.CaptureFixture[str], target: str, code: int, message: str
+) -> None:
+    assert main(["crd", target.format(module)]) == code
+    err = capsys.readouterr().err
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_a_field_that_no_crd_can_have_gives_one_clear_line(module: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    module.write_text(MODULE.replace("replicas: int = 1", "replicas: Callable[[], int]"))
+    assert main(["crd", str(module)]) == 5
+    assert "has no JSON form" in capsys.readouterr().err
+
+
+def test_what_the_server_will_not_check_is_noted(module: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    module.write_text(MODULE.replace("replicas: int = 1", "replicas: bool | str = True"))
+    assert main(["crd", f"{module}:MyApp"]) == 0
+    assert "note: MyApp.spec.replicas: the server does not check" in capsys.readouterr().err
