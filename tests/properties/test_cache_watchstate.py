@@ -42,7 +42,7 @@ def record(name: str, version: int, uid: str) -> Record:
 class Server:
     """Objects, their history, and what will go wrong next."""
 
-    version: int = 1000
+    version: int = 100_000
     objects: dict[str, Record] = field(default_factory=dict)
     history: list[tuple[int, str, Record]] = field(default_factory=list)
     snapshots: dict[int, list[Record]] = field(default_factory=dict)

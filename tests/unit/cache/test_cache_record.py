@@ -1,0 +1,120 @@
+"""Examples of what RecordDecoder reads; tests/properties has the general rules."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from kopylite.cache import Record
+from kopylite.cache.record import _INTERNED_VALUES, BadFrame, Bookmark, RecordDecoder
+from kopylite.errors import Expired, StreamBroken
+from kopylite.objects import Kind, OwnerReference
+
+POD = Kind("v1", "Pod")
+
+
+def line(word: str, obj: Any, **spacing: Any) -> bytes:
+    return json.dumps({"type": word, "object": obj}, **({"separators": (",", ":")} | spacing)).encode()
+
+
+def pod(**metadata: Any) -> dict[str, Any]:
+    return {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "p", "namespace": "ns"} | metadata, "spec": {}}
+
+
+def decoded(obj: Any, decoder: RecordDecoder | None = None, **spacing: Any) -> Record:
+    _, record = (decoder or RecordDecoder(POD)).frame(line("ADDED", obj, **spacing))
+    assert isinstance(record, Record)
+    return record
+
+
+def test_a_bookmark_tells_its_version_and_whether_it_ends_the_initial_state() -> None:
+    decoder = RecordDecoder(POD)
+    plain = {"kind": "Pod", "apiVersion": "v1", "metadata": {"resourceVersion": "7"}}
+    assert decoder.frame(line("BOOKMARK", plain)) == ("BOOKMARK", Bookmark("7", False))
+    plain["metadata"] = {"resourceVersion": "8", "annotations": {"k8s.io/initial-events-end": "true"}}
+    assert decoder.frame(line("BOOKMARK", plain)) == ("BOOKMARK", Bookmark("8", True))
+
+
+def test_an_error_is_the_exception_that_its_status_stands_for() -> None:
+    word, error = RecordDecoder(POD).frame(line("ERROR", {"kind": "Status", "code": 410, "reason": "Expired"}))
+    assert word == "ERROR"
+    assert isinstance(error, Expired)
+
+
+def test_a_line_in_another_spelling_is_read_as_well() -> None:
+    spaced = decoded(pod(managedFields=[{"manager": "m"}]), separators=(" , ", " : "))
+    assert json.loads(spaced.body) == pod()
+    turned = b'{"object":%b,"type":"ADDED"}' % json.dumps(pod()).encode()
+    assert RecordDecoder(POD).frame(turned)[0] == "ADDED"
+    more = b'{"type":"ADDED","object":%b,"more":1} ' % json.dumps(pod()).encode()
+    assert RecordDecoder(POD).frame(more)[0] == "ADDED"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"", b"{}", b"null", b'{"type":"ADDED","object":null}', b'{"type":"ADDED","object":{"metadata":{"name":""}}}',
+     b'{"type":"MOVED","object":{"metadata":{"name":"a"}}}', b'{"type":"ADDED","object":{"metadata":{"name":"\xff"}}}'],
+)  # fmt: skip
+def test_what_is_no_event_is_a_bad_frame(text: bytes) -> None:
+    with pytest.raises(BadFrame, match="not a watch event"):
+        RecordDecoder(POD).frame(text)
+
+
+def test_a_page_with_an_item_that_is_no_object_is_refused() -> None:
+    with pytest.raises(BadFrame, match=r"not a list of Pod\.v1"):
+        RecordDecoder(POD).page(b'{"metadata":{},"items":[{"metadata":{}}]}')
+    with pytest.raises(StreamBroken):
+        RecordDecoder(POD).page(b"<html>")
+
+
+def test_equal_labels_owners_and_namespaces_are_shared() -> None:
+    decoder = RecordDecoder(POD)
+    owner = {"apiVersion": "v1", "kind": "Owner", "name": "o", "uid": "u"}
+    first, second = (
+        decoded(pod(name=name, labels={"app": "web"}, ownerReferences=[owner]), decoder) for name in ("one", "two")
+    )
+    assert first.labels == {"app": "web"}
+    assert first.labels is second.labels
+    assert first.owner_references is second.owner_references
+    assert first.namespace is second.namespace
+
+
+def test_sharing_does_not_grow_for_ever() -> None:
+    decoder = RecordDecoder(POD)
+    for number in range(_INTERNED_VALUES + 10):
+        assert decoded(pod(labels={"pod": str(number)}), decoder).labels == {"pod": str(number)}
+    assert len(decoder._labels._values) < 20
+
+
+def test_one_owner_reference_of_a_wrong_shape_does_not_hide_the_others() -> None:
+    good = {"apiVersion": "v1", "kind": "Owner", "name": "o", "uid": "u", "controller": True}
+    record = decoded(pod(ownerReferences=[{"name": 7}, good, "what"]))
+    assert record.owner_references == (OwnerReference("v1", "Owner", "o", "u", True),)
+
+
+def test_labels_of_a_wrong_shape_are_a_bad_frame() -> None:
+    with pytest.raises(BadFrame):
+        decoded(pod(labels={"a": 1}))
+
+
+@pytest.mark.parametrize("kind", ["PartialObjectMetadata", "Pod", None])
+def test_metadata_alone_is_kept_under_the_real_kind(kind: str | None) -> None:
+    sent = {"kind": kind, "apiVersion": "meta.k8s.io/v1"} if kind else {}
+    sent |= {"metadata": {"name": "p", "labels": {"a": "b"}, "managedFields": [{"manager": "m"}]}, "spec": {"x": 1}}
+    record = decoded(sent, RecordDecoder(POD, metadata_only=True))
+    metadata = {"name": "p", "labels": {"a": "b"}}
+    assert json.loads(record.body) == {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
+    assert record.labels == {"a": "b"}
+
+
+def test_annotations_are_a_copy_of_the_readers_own() -> None:
+    record = decoded(pod(annotations={"a": "b"}))
+    record.annotations()["a"] = "changed"
+    assert record.annotations() == {"a": "b"}
+
+
+def test_a_record_shows_which_state_of_which_object_it_is_and_no_content() -> None:
+    record = decoded(pod(uid="u1", resourceVersion="5", annotations={"secret": "hunter2"}))
+    assert repr(record) == "Record(ns/p, uid='u1', resource_version='5')"
