@@ -50,6 +50,9 @@ class CrdStrategy:
     def schema(self) -> SchemaNode:
         return self._base.schema
 
+    def reset_fields(self, subresource: str) -> tuple[str, ...]:
+        return ("metadata", "spec") if subresource == "status" else ("status",)
+
     def decode(self, obj: dict[str, Any]) -> list[str]:
         return self._base.decode(obj)
 

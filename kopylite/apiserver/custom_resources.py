@@ -62,6 +62,11 @@ class CustomResourceStrategy:
         self._status_validator = Validator((schema.get("properties") or {}).get("status") or {}, "status")
         self._rules = Rules(schema)
 
+    def reset_fields(self, subresource: str) -> tuple[str, ...]:
+        if subresource == "status":
+            return ("metadata", "spec")
+        return ("status",) if self.has_status else ()
+
     def decode(self, obj: dict[str, Any]) -> list[str]:
         try:
             unknown = decode_metadata(obj["metadata"]) if "metadata" in obj else []

@@ -27,7 +27,6 @@ from kopylite.apiserver.writes import (
     check_name,
     conflict,
     modified,
-    reset_fields,
 )
 from kopylite.errors import BadRequest, UnsupportedMediaType
 
@@ -176,7 +175,7 @@ def _apply_change(world: World, call: Call, config: dict[str, Any], options: Wri
             subresource=call.target.subresource,
             now=meta.timestamp(world.clock.now()),
             force=bool(options.force),
-            reset=reset_fields(call),
+            reset=call.resource.strategy.reset_fields(call.target.subresource),
         )
         _decode_patched(call, merged, options.field_validation)
         call.resource.strategy.default(merged)

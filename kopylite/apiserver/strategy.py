@@ -57,6 +57,10 @@ class Strategy(Protocol):
     @property
     def grace(self) -> bool: ...
 
+    def reset_fields(self, subresource: str) -> tuple[str, ...]:
+        """The dotted paths of what an endpoint does not take from clients: nobody comes to own them through it."""
+        ...
+
     def decode(self, obj: dict[str, Any]) -> list[str]:
         """Drop unknown fields and bring values into the form of the kind.
 

@@ -152,11 +152,12 @@ class Writer:
         call.warnings.extend(meta.drop_duplicate_owners(metadata))
         # These show or set single fields of the object: for its strategy they are the main endpoint.
         part = "" if call.target.subresource in ("scale", "binding") else call.target.subresource
+        if not policy.managed:
+            # Ownership is of what the client sent, before the strategy takes back what it may not change.
+            self._own_fields(call, obj, live, options)
         strategy.prepare_update(obj, live, part)
         metadata = obj["metadata"]
         metadata["resourceVersion"] = str(record.version)
-        if not policy.managed:
-            self._own_fields(call, obj, live, options)
         await self._mutate(Admission(call, "UPDATE", obj, live, options.dry_run))
         if strategy.generation and _changed(obj, live, strategy.has_status):
             metadata["generation"] = old.get("generation", 0) + 1
@@ -208,7 +209,7 @@ class Writer:
             api_version=call.resource.api_version,
             subresource=call.target.subresource,
             now=meta.timestamp(self._world.clock.now()),
-            reset=reset_fields(call),
+            reset=call.resource.strategy.reset_fields(call.target.subresource),
         )
 
     async def _mutate(self, admission: Admission) -> None:
@@ -230,13 +231,6 @@ class Writer:
         ):
             call.warnings.extend(meta.finalizer_warnings(obj["metadata"]))
         call.warnings.extend(call.resource.strategy.warnings(obj, old))
-
-
-def reset_fields(call: Call) -> tuple[str, ...]:
-    """What the endpoint does not take from clients, for server-side apply and managedFields."""
-    if call.target.subresource == "status":
-        return ("spec",)
-    return ("status",) if call.resource.strategy.has_status else ()
 
 
 def is_finished(obj: dict[str, Any]) -> bool:

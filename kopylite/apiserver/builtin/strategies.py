@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -14,6 +13,7 @@ from kopylite.apiserver.builtin.fields import FIELDS
 from kopylite.apiserver.builtin.rules import RULES, Rules
 from kopylite.apiserver.builtin.warnings import DEPRECATED
 from kopylite.apiserver.patching.apply.field_manager import EMPTY
+from kopylite.apiserver.patching.copying import copied
 from kopylite.apiserver.resources import Resource, ScalePaths, Subresource
 from kopylite.apiserver.schema.field_errors import FieldError
 from kopylite.apiserver.schema.node import SchemaNode
@@ -118,7 +118,10 @@ class BuiltinStrategy:
                 if field not in ("apiVersion", "kind", "metadata", "status"):
                     _copy(obj, old, field)
             if self._rules.status_keeps_metadata:
-                obj["metadata"] = copy.deepcopy(old["metadata"])
+                owners = obj["metadata"].get("managedFields")
+                obj["metadata"] = {k: copied(v) for k, v in old["metadata"].items() if k != "managedFields"}
+                if owners is not None:
+                    obj["metadata"]["managedFields"] = owners
         prepare = self._rules.update.get(subresource)
         if prepare is not None:
             prepare(obj, old, self.environment)
@@ -146,7 +149,7 @@ class BuiltinStrategy:
 def _copy(obj: Object, old: Object, field: str) -> None:
     """Give a field the old value, absence included."""
     if field in old:
-        obj[field] = copy.deepcopy(old[field])
+        obj[field] = copied(old[field])
     else:
         obj.pop(field, None)
 

@@ -144,7 +144,8 @@ class FieldManager:
             force: take fields over from other managers.
 
         Returns:
-            a new object with its managedFields, which shares nothing with the arguments; equal to `live` if the request changes nothing.
+            a new object with its managedFields, which shares nothing with the arguments; equal to `live` if the
+            request changes nothing.
 
         Raises:
             BadRequest: apiVersion or kind are not the endpoint's, or managedFields is set.
