@@ -97,16 +97,21 @@ def _wrong(schema: Schema) -> SearchStrategy[Any]:
 
 def _text(schema: Schema) -> SearchStrategy[str]:
     if "pattern" in schema:
-        # Python's $ also matches before a line's end.
-        text = st.from_regex(
-            re.compile(schema["pattern"].removesuffix("$") + r"\Z" * schema["pattern"].endswith("$")), alphabet=_ASCII
-        )
+        text = st.from_regex(_python_pattern(schema["pattern"]), alphabet=_ASCII)
         return text.filter(lambda value: _fits(value, schema))
     if schema.get("format") in _FITTING:
         return st.sampled_from(_FITTING[schema["format"]])
     low = schema.get("minLength", 0)
     high = min(schema.get("maxLength", low + 5), low + 5)
     return st.text(string.ascii_letters + "-é", min_size=low, max_size=high)
+
+
+def _python_pattern(pattern: str) -> re.Pattern[str]:
+    """Python's $ also matches before a line's end, and Python wants its flags at the start."""
+    if pattern.endswith("$"):
+        pattern = pattern[:-1] + r"\Z"
+    ignore_case = "(?i)" in pattern
+    return re.compile(pattern.replace("(?i)", ""), re.IGNORECASE if ignore_case else 0)
 
 
 def _fits(text: str, schema: Schema) -> bool:

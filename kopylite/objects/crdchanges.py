@@ -158,7 +158,8 @@ def _compare_properties(path: str, old: Schema, new: Schema) -> Iterator[Change]
             yield Change(f"{path}.{name}", "is new", False)
     for name in before:
         if name not in after:
-            kept = bool(new.get(PRESERVE_UNKNOWN)) or "additionalProperties" in new
+            # Of metadata a schema can only narrow the name; its fields are the server's own.
+            kept = bool(new.get(PRESERVE_UNKNOWN)) or "additionalProperties" in new or path.endswith(" .metadata")
             yield Change(
                 f"{path}.{name}", "is removed" + ("" if kept else "; the server drops stored values"), not kept
             )

@@ -222,8 +222,8 @@ class SchemaBuilder:
             schema["description"] = f"Deprecated: {schema.get('description') or 'do not use.'}"
         default = node.get("default", schema.get("default"))
         schema.pop("default", None)
-        # An empty text, list or map and an absent one mean the same; the server need not write it down.
-        if default not in (None, "", [], {}):
+        # An empty list or map and an absent one mean the same; the server need not write it down.
+        if default not in (None, [], {}):
             schema["default"] = default
         schema |= {key: value for key, value in node.items() if key.startswith("x-kubernetes-")}
         if schema.get("x-kubernetes-int-or-string"):
