@@ -24,6 +24,8 @@ from kopylite.apiserver.schema.rules import unsupported_rules
 from kopylite.apiserver.strategy import Strategy
 
 CLEANUP_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
+# In the order of discovery.
+_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 _TERMINATING_VERBS = ("delete", "deletecollection", "get", "list", "watch")
 
 Crd = Mapping[str, Any]
@@ -275,13 +277,16 @@ def _resource(crd: Crd, version: Mapping[str, Any]) -> Resource:
     if scale is not None:
         declared["scale"] = Subresource("scale", "Scale", STATUS_VERBS, "autoscaling", "v1")
     schema = _schema(version)
+    schemas = {f"{group}/{each['name']}": _schema(each) for each in spec["versions"]}
     digest = hashlib.sha256(json.dumps(schema, sort_keys=True).encode()).hexdigest()[:16]
 
     def load() -> Strategy:
-        return CustomResourceStrategy(api_version, kind, schema, has_status="status" in declared, scale=scale)
+        return CustomResourceStrategy(
+            api_version, kind, schema, has_status="status" in declared, scale=scale, versions=schemas
+        )
 
     terminating = is_terminating(crd)
-    resource = Resource(
+    return Resource(
         group=group,
         version=version["name"],
         kind=kind,
@@ -300,10 +305,8 @@ def _resource(crd: Crd, version: Mapping[str, Any]) -> Resource:
         custom=True,
         deprecation=_deprecation(version, api_version, kind),
         terminating=terminating,
+        verbs=_TERMINATING_VERBS if terminating else _VERBS,
     )
-    if terminating:
-        resource.verbs = _TERMINATING_VERBS
-    return resource
 
 
 def _deprecation(version: Mapping[str, Any], api_version: str, kind: str) -> str:

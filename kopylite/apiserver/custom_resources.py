@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from kopylite.apiserver.names import label_key_errors, subdomain_errors
@@ -40,6 +41,7 @@ class CustomResourceStrategy:
         schema: `openAPIV3Schema` of the version; kept as `definition`.
         has_status: the status sub-resource is declared.
         scale: the paths of the scale sub-resource, if declared.
+        versions: the schemas of all versions by apiVersion: stored objects are defaulted by their own.
     """
 
     generation = True
@@ -49,7 +51,14 @@ class CustomResourceStrategy:
     grace = False
 
     def __init__(
-        self, api_version: str, kind: str, schema: dict[str, Any], *, has_status: bool, scale: ScalePaths | None = None
+        self,
+        api_version: str,
+        kind: str,
+        schema: dict[str, Any],
+        *,
+        has_status: bool,
+        scale: ScalePaths | None = None,
+        versions: Mapping[str, dict[str, Any]] | None = None,
     ) -> None:
         self.api_version = api_version
         self.kind = kind
@@ -58,6 +67,7 @@ class CustomResourceStrategy:
         self.schema = SchemaNode(_published(schema))
         self._structural = SchemaNode(schema)
         self._scale = scale
+        self._versions = {name: SchemaNode(raw) for name, raw in (versions or {}).items()}
         self._validator = Validator(schema)
         self._status_validator = Validator((schema.get("properties") or {}).get("status") or {}, "status")
         self._rules = Rules(schema)
@@ -80,10 +90,17 @@ class CustomResourceStrategy:
         return unknown
 
     def from_stored(self, obj: dict[str, Any], shape: str) -> dict[str, Any]:
+        stored = self._versions.get(obj["apiVersion"])
+        if stored is not None and obj["apiVersion"] != self.api_version:
+            # As in the real server, which reads by the schema that the object is stored in and then only
+            # prunes: a default of this version does not appear in an object of another.
+            _clean(obj, stored)
+            default(obj, stored)
+            _clean(obj, self._structural)
+        else:
+            _clean(obj, self._structural)
+            default(obj, self._structural)
         obj["apiVersion"] = self.api_version
-        prune(obj, self._structural)
-        drop_nulls(obj, self._structural)
-        default(obj, self._structural)
         return obj
 
     def default(self, obj: dict[str, Any]) -> None:
@@ -170,6 +187,11 @@ class CustomResourceStrategy:
     def name_errors(self, name: str, prefix: bool) -> list[str]:
         # A generateName may end with a hyphen: the server checks it without the last one.
         return subdomain_errors(name[:-1] + "a" if prefix and name.endswith("-") else name)
+
+
+def _clean(obj: dict[str, Any], schema: SchemaNode) -> None:
+    prune(obj, schema)
+    drop_nulls(obj, schema)
 
 
 def finalizer_warnings(finalizer: str) -> list[str]:

@@ -113,16 +113,6 @@ def drop_duplicate_owners(metadata: dict[str, Any]) -> list[str]:
     return [text]
 
 
-def finalizer_warnings(metadata: dict[str, Any]) -> list[str]:
-    """For finalizers without a domain on custom resources."""
-    return [
-        f'metadata.finalizers: "{name}": prefer a domain-qualified finalizer name including a path (/) to avoid '
-        "accidental conflicts with other finalizer writers"
-        for name in metadata.get("finalizers", ())
-        if "/" not in name and name not in _STANDARD_FINALIZERS
-    ]
-
-
 def create_errors(metadata: dict[str, Any], name_errors: NameErrors, *, custom: bool) -> list[FieldError]:
     """What is wrong with the metadata of a new object."""
     errors: list[FieldError] = []

@@ -226,10 +226,6 @@ class Writer:
             raise invalid_error(call.resource.kind, call.resource.group, name, errors)
 
     def _warn(self, call: Call, obj: dict[str, Any], old: dict[str, Any] | None) -> None:
-        if call.resource.custom and (
-            old is None or obj["metadata"].get("finalizers") != old["metadata"].get("finalizers")
-        ):
-            call.warnings.extend(meta.finalizer_warnings(obj["metadata"]))
         call.warnings.extend(call.resource.strategy.warnings(obj, old))
 
 
