@@ -1,0 +1,29 @@
+kubectl api-resources
+
+kubectl api-resources -o wide
+
+kubectl api-resources --namespaced=false --sort-by=name
+
+kubectl api-resources --api-group=apps --verbs=list,watch -o name
+
+kubectl api-resources --categories=all
+
+kubectl api-versions
+
+kubectl version -o yaml | sed -n '/serverVersion/,$p' | grep -E 'major|minor|gitVersion|platform'
+
+kubectl cluster-info
+
+kubectl get --raw /apis/apps/v1
+
+kubectl get --raw /api
+
+kubectl get --raw /apis/apps
+
+kubectl get --raw /openapi/v3 | tr ',' '\n' | sed 's/hash=[0-9A-F]*/hash=H/'
+
+kubectl get --raw /nothing
+
+kubectl get componentstatuses --request-timeout=5s > /dev/null 2>&1; echo ended
+
+kubectl get crd,apiservices
