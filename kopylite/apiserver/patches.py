@@ -177,7 +177,11 @@ def _apply_change(world: World, call: Call, config: dict[str, Any], options: Wri
             force=bool(options.force),
             reset=call.resource.strategy.reset_fields(call.target.subresource),
         )
-        _decode_patched(call, merged, options.field_validation)
+        if call.resource.custom:
+            # A field that an apply empties is null from here on, and refused unless nullable: upstream does so too.
+            meta.decode_metadata(merged)
+        else:
+            _decode_patched(call, merged, options.field_validation)
         call.resource.strategy.default(merged)
         return canonical(merged)
 

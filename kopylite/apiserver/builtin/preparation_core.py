@@ -10,6 +10,7 @@ import base64
 from typing import Any
 
 from kopylite.apiserver.builtin.quantities import parse_quantity
+from kopylite.apiserver.patching.copying import copied
 from kopylite.apiserver.strategy import Environment
 from kopylite.errors import Forbidden
 
@@ -17,6 +18,7 @@ Object = dict[str, Any]
 
 _SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 _NOT_READY, _UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
+_RESIZABLE = ("containers", "initContainers")
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
 
 
@@ -129,6 +131,18 @@ def update_ephemeral_containers(pod: Object, old: Object, environment: Environme
     if containers is not None:
         pod["spec"]["ephemeralContainers"] = containers
     pod["status"] = old["status"]
+
+
+def resize_pod(pod: Object, old: Object, environment: Environment) -> None:
+    """`/resize` takes the containers' resources and resize policies only."""
+    wanted = {c["name"]: c for field in _RESIZABLE for c in pod["spec"].get(field) or ()}
+    pod["spec"] = copied(old["spec"])
+    pod["status"] = copied(old["status"])
+    for container in (c for field in _RESIZABLE for c in pod["spec"].get(field) or ()):
+        new = wanted.get(container["name"])
+        if new is not None:
+            container["resources"] = new["resources"]
+            _keep(container, new, "resizePolicy")
 
 
 def _keep(obj: Object, old: Object, field: str) -> None:

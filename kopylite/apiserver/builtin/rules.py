@@ -103,6 +103,7 @@ RULES: Mapping[tuple[str, str], Rules] = {
             "": core.update_pod,
             "status": core.update_pod_status,
             "ephemeralcontainers": core.update_ephemeral_containers,
+            "resize": core.resize_pod,
         },
         reset_fields={"status": ("spec", "metadata.deletionTimestamp", "metadata.ownerReferences")},
         validate=(pods.pod,),

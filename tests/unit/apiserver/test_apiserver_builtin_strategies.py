@@ -163,6 +163,21 @@ def test_only_images_deadline_and_new_tolerations_change_in_a_pod() -> None:
     assert error == "spec.containers: Forbidden: pod updates may not add or remove containers"
 
 
+def test_resize_takes_resources_and_ephemeral_containers_take_those() -> None:
+    old = created("v1", "Pod", spec=copy.deepcopy(POD))
+    container = {**old["spec"]["containers"][0], "image": "y", "resources": {"limits": {"cpu": "2"}}}
+    new, errors = updated(old, "resize", spec__containers=[container], spec__nodeName="n")
+    assert errors == []
+    assert new["spec"]["containers"][0]["image"] == "x"
+    assert new["spec"]["containers"][0]["resources"]["limits"] == {"cpu": "2"}
+    assert "nodeName" not in new["spec"]
+    debugger = [{"name": "d", "image": "z"}]
+    new, errors = updated(old, "ephemeralcontainers", spec__ephemeralContainers=debugger, spec__nodeName="n")
+    assert errors == []
+    assert [c["name"] for c in new["spec"]["ephemeralContainers"]] == ["d"]
+    assert "nodeName" not in new["spec"]
+
+
 def test_a_pod_gets_phase_quality_priority_and_tolerations() -> None:
     pod = created("v1", "Pod", spec=copy.deepcopy(POD))
     assert pod["status"] == {"phase": "Pending", "qosClass": "BestEffort"}
