@@ -4,19 +4,26 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
-from kopylite.objects.wireschema import camel
+from kopylite.objects.modelcodec import codec_of
 
 
 class ApiModel(BaseModel):
     """A pydantic model with camelCase names on the wire and snake_case in Python.
 
     Plain `BaseModel`s inside a CustomResource are read and written in the same way; deriving from ApiModel
-    brings the camelCase names to the class's own constructor and `model_validate` too.
+    brings the wire form (see `wireschema`) to the class's own constructor and `model_validate` too. There is no
+    alias generator: type checkers know the constructor's arguments.
     """
 
-    model_config = ConfigDict(alias_generator=camel, populate_by_name=True)
+    @classmethod
+    def __pydantic_on_complete__(cls) -> None:
+        """pydantic calls this when the class can be used: its compiled form becomes the wire form."""
+        codec = codec_of(cls)
+        cls.__pydantic_core_schema__ = codec.schema
+        cls.__pydantic_validator__ = codec.validator
+        cls.__pydantic_serializer__ = codec.serializer
 
 
 class OwnerRef(ApiModel):

@@ -14,7 +14,6 @@ from kopylite.errors import RegistrationError
 from kopylite.objects.apimodel import ApiModel, ObjectMeta
 from kopylite.objects.kinds import Kind
 from kopylite.objects.marks import Rule
-from kopylite.objects.modelcodec import codec_of
 
 SpecT = TypeVar("SpecT")
 StatusT = TypeVar("StatusT")
@@ -144,14 +143,9 @@ class CustomResource(ApiModel, Generic[SpecT, StatusT]):
 
     @classmethod
     def __pydantic_on_complete__(cls) -> None:
-        """pydantic calls this when the class can be used: its compiled form becomes the wire form."""
-        if cls.declaration is None:
-            return
-        _set_defaults(cls, cls.declaration)
-        codec = codec_of(cls)
-        cls.__pydantic_core_schema__ = codec.schema
-        cls.__pydantic_validator__ = codec.validator
-        cls.__pydantic_serializer__ = codec.serializer
+        if cls.declaration is not None:
+            _set_defaults(cls, cls.declaration)
+            super().__pydantic_on_complete__()
 
     @property
     def name(self) -> str:

@@ -35,6 +35,8 @@ _OPAQUE = frozenset(
 # Parts that map names to schemas.
 _MAPS = frozenset({"fields", "choices"})
 _FIELD_TYPES = frozenset({"model-field", "typed-dict-field", "dataclass-field"})
+# Marks a model that is in wire form already, such as one of an ApiModel within another model.
+_DONE = "kopylite_wire_form"
 _ALIASES = ("validation_alias", "serialization_alias")
 # How a type is read from JSON (None: pydantic's own way) and written to it.
 _FORMATS: dict[str, tuple[Callable[[Any], Any] | None, Callable[[Any], Any]]] = {
@@ -64,15 +66,10 @@ def wire_schema(schema: Any, *, keep_all: bool = False) -> Any:
         return tuple(wire_schema(part, keep_all=keep_all) for part in schema)
     if not isinstance(schema, dict):
         return schema
+    if (schema.get("metadata") or {}).get(_DONE):
+        return schema
     copy = {key: _wire_part(key, part, keep_all) for key, part in schema.items()}
     kind = copy.get("type")
-    if kind in _FORMATS and "serialization" not in copy:
-        return _with_format(copy)
-    if kind == "decimal":
-        text = {"type": "function-before", "function": {"type": "no-info", "function": read_decimal}, "schema": copy}
-        return {"type": "json-or-python", "json_schema": text, "python_schema": copy}
-    if kind in ("set", "frozenset") and "serialization" not in copy:
-        copy["serialization"] = {"type": "function-wrap", "function": _in_order, "when_used": "json-unless-none"}
     if kind in ("model", "typed-dict") and not copy.get("root_model"):
         _keep_unknown(copy, keep_all)
     if kind in ("model-fields", "typed-dict"):
@@ -81,7 +78,9 @@ def wire_schema(schema: Any, *, keep_all: bool = False) -> Any:
     elif kind == "dataclass-args":
         for field in copy["fields"]:
             _name_field(field["name"], field)
-    return copy
+    elif kind == "model":
+        copy["metadata"] = {**(copy.get("metadata") or {}), _DONE: True}
+    return copy if "serialization" in copy else _with_format(copy)
 
 
 def _wire_part(key: str, part: Any, keep_all: bool) -> Any:
@@ -103,7 +102,17 @@ def _in_order(value: Any, dump: Callable[[Any], list[Any]]) -> list[Any]:
 
 
 def _with_format(schema: dict[str, Any]) -> dict[str, Any]:
-    read, write = _FORMATS[schema["type"]]
+    """The schema of a type that Kubernetes writes in its own way; any other schema as it is."""
+    kind = schema.get("type")
+    if kind == "decimal":
+        text = {"type": "function-before", "function": {"type": "no-info", "function": read_decimal}, "schema": schema}
+        return {"type": "json-or-python", "json_schema": text, "python_schema": schema}
+    if kind in ("set", "frozenset"):
+        in_order = {"type": "function-wrap", "function": _in_order, "when_used": "json-unless-none"}
+        return {**schema, "serialization": in_order}
+    if kind not in _FORMATS:
+        return schema
+    read, write = _FORMATS[kind]
     serialization = {"type": "function-plain", "function": write, "when_used": "json-unless-none"}
     if read is None:
         return {**schema, "serialization": serialization}
