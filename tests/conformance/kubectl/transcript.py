@@ -37,6 +37,9 @@ _MASKS = (
     (r"(Resource Version: +)\d+", r"\1RV"),
     (r"(?<=[ \t(])\d+[smhd](\d+[smhd])?(?=[ \t)]|$)", "AGE"),
     (r"(?<=[ \t])<(unknown|invalid)>(?=\s|$)", "AGE"),
+    (r"kubectl-edit-\d+", "kubectl-edit-N"),
+    (r"^[IW]\d{4} [\d:.]+ +\d+ ", ""),
+    (r"kube-api-access-\w{5}", "kube-api-access-N"),
     # A column is as wide as its widest cell, which may be one of the above.
     (r" {2,}", "  "),
     (r"[ \t]+$", ""),

@@ -12,7 +12,7 @@ EDITOR='sed -i s/nginx:1/nginx:2/' kubectl edit deployment web --output-patch
 
 EDITOR='sed -i /available/,$d' kubectl edit deployment web --subresource=status
 
-EDITOR='sed -i s/name:.web/name:.other/' kubectl edit deployment web 2>&1 | sed 's/kubectl-edit-[0-9]*/kubectl-edit-N/'
+EDITOR='sed -i s/name:.web/name:.other/' kubectl edit deployment web
 
 kubectl set image deployment/web server=nginx:3
 

@@ -24,7 +24,7 @@ kubectl label configmap settings dry=yes --dry-run=server --show-labels=false
 
 kubectl label configmaps -l tier=front seen=yes
 
-kubectl label configmap settings --list
+kubectl label configmap settings --list | sort
 
 kubectl annotate configmap settings note='any text at all, really!'
 

@@ -15,6 +15,7 @@ watching 2 kubectl get pods -w -o wide
 kubectl patch pod lonely --subresource status -p '{"status":{"phase":"Running","podIP":"10.1.2.3"}}'
 watched 3
 
-watching 1 kubectl get configmap probe --watch-only -o jsonpath='{.data.a}{"\n"}' &
-for value in 2 3 4 5; do sleep 0.5; kubectl patch configmap probe -p "{\"data\":{\"a\":\"$value\"}}"; done > /dev/null
-wait; kill $(pgrep -P $$ kubectl) 2> /dev/null; tail -n 1 "$SCRATCH/watched"
+watching 0 kubectl get configmap probe -w -o jsonpath='{.data.a}{"\n"}'
+printed 1
+for value in 2 3 4; do kubectl patch configmap probe -p "{\"data\":{\"a\":\"$value\"}}"; done
+watched 4
