@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kopylite.apiserver.builtin import data
-from kopylite.apiserver.builtin.codec import Reading
+from kopylite.apiserver.builtin.scalars import Reading
 from kopylite.apiserver.builtin.strategies import CODECS
 from kopylite.apiserver.patching.apply import apply, fieldsets, update_managed_fields
 from kopylite.apiserver.patching.apply.comparison import compare, field_set

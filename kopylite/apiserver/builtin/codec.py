@@ -7,48 +7,18 @@ and applies the defaults of its type.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import copy
-import re
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from kopylite.apiserver.builtin import data
-from kopylite.apiserver.builtin.quantities import canonical
+from kopylite.apiserver.builtin.scalars import SPECIAL, Decoder, Reading, anything, byte_string, mismatch
 
 Object = dict[str, Any]
-# Reads one value: (value, path, where) -> value as the server writes it.
-Decoder = Callable[[Any, str, "Reading"], Any]
 Default = Callable[[Object], None]
 
 _EMPTY: tuple[Any, ...] = (None, "", 0, False, [], {})
 _ABSENT = object()
-_GO_KINDS = {str: "string", bool: "bool", int: "number", float: "number", dict: "object", list: "array"}
-_META = "io.k8s.apimachinery.pkg.apis.meta.v1."
-
-
-class Undecodable(ValueError):
-    """A value does not fit its Go type; the message is Go's."""
-
-
-class Reading:
-    """One decoding: what was unknown so far."""
-
-    __slots__ = ("unknown",)
-
-    def __init__(self) -> None:
-        self.unknown: list[str] = []
-
-
-def _mismatch(value: Any, struct: str, path: str, go_type: str) -> Undecodable:
-    kind = _GO_KINDS[type(value)]
-    if kind == "number" and (isinstance(value, float) or "int" in go_type):
-        kind = f"number {value}"
-    plain = "".join(part.partition("[")[0] for part in path.split("]"))
-    where = f"struct field {struct}.{plain}" if struct else "value"
-    return Undecodable(f"json: cannot unmarshal {kind} into Go {where} of type {go_type}")
 
 
 class TypeCodec:
@@ -143,14 +113,14 @@ class TypeCodec:
         if ref.endswith(".IntOrString"):
             return self._int_or_string_decoder()
         if ref:
-            return _SPECIAL.get(ref) or self._struct_decoder(ref, go_type)
+            return SPECIAL.get(ref) or self._struct_decoder(ref, go_type)
         kind = prop.get("type")
         if kind == "array":
             return self._list_decoder(prop, go_type)
         if kind == "object" and "additionalProperties" in prop:
             return self._map_decoder(prop, go_type)
         if kind == "string" and prop.get("format") == "byte":
-            return _bytes
+            return byte_string
         return self._scalar_decoder(str(kind), go_type)
 
     def _scalar_decoder(self, kind: str, go_type: str) -> Decoder:
@@ -158,33 +128,33 @@ class TypeCodec:
 
         def text(value: Any, path: str, reading: Reading) -> Any:
             if type(value) is not str:
-                raise _mismatch(value, struct, path, go_type or "string")
+                raise mismatch(value, struct, path, go_type or "string")
             return value
 
         def integer(value: Any, path: str, reading: Reading) -> Any:
             if type(value) is not int:
-                raise _mismatch(value, struct, path, go_type or "int64")
+                raise mismatch(value, struct, path, go_type or "int64")
             return value
 
         def boolean(value: Any, path: str, reading: Reading) -> Any:
             if type(value) is not bool:
-                raise _mismatch(value, struct, path, go_type or "bool")
+                raise mismatch(value, struct, path, go_type or "bool")
             return value
 
         def number(value: Any, path: str, reading: Reading) -> Any:
             if type(value) not in (int, float):
-                raise _mismatch(value, struct, path, go_type or "float64")
+                raise mismatch(value, struct, path, go_type or "float64")
             return value
 
         known: dict[str, Decoder] = {"string": text, "integer": integer, "boolean": boolean, "number": number}
-        return known.get(kind, _anything)
+        return known.get(kind, anything)
 
     def _int_or_string_decoder(self) -> Decoder:
         struct = self.kind
 
         def decode(value: Any, path: str, reading: Reading) -> Any:
             if type(value) not in (int, str):
-                raise _mismatch(value, struct, path, "int32")
+                raise mismatch(value, struct, path, "int32")
             return value
 
         return decode
@@ -193,11 +163,11 @@ class TypeCodec:
         codec = self._codecs.struct(ref)
         struct = self.kind
         if codec is None:
-            return _anything
+            return anything
 
         def decode(value: Any, path: str, reading: Reading) -> Any:
             if type(value) is not dict:
-                raise _mismatch(value, struct, path, go_type)
+                raise mismatch(value, struct, path, go_type)
             return codec.decode(value, path, reading)
 
         return decode
@@ -209,7 +179,7 @@ class TypeCodec:
 
         def decode(value: Any, path: str, reading: Reading) -> Any:
             if type(value) is not list:
-                raise _mismatch(value, struct, path, go_type)
+                raise mismatch(value, struct, path, go_type)
             for index, inner in enumerate(value):
                 value[index] = zero() if inner is None else element(inner, f"{path}[{index}]", reading)
             return value
@@ -219,13 +189,13 @@ class TypeCodec:
     def _map_decoder(self, prop: Mapping[str, Any], go_type: str) -> Decoder:
         values = prop["additionalProperties"]
         _, _, value_type = go_type.partition("]")
-        element = self._decoder(values, value_type) if isinstance(values, dict) else _anything
+        element = self._decoder(values, value_type) if isinstance(values, dict) else anything
         zero = self._element_zero(values) if isinstance(values, dict) else (lambda: None)
         struct = self.kind
 
         def decode(value: Any, path: str, reading: Reading) -> Any:
             if type(value) is not dict:
-                raise _mismatch(value, struct, path, go_type)
+                raise mismatch(value, struct, path, go_type)
             # Go names the map, not the key, in its errors: only structs below need the whole path.
             for key, inner in value.items():
                 value[key] = zero() if inner is None else element(inner, path, reading)
@@ -324,83 +294,3 @@ class Codecs:
             return ""
         ref = prop.get("$ref") or (prop.get("allOf") or [{}])[0].get("$ref") or ""
         return str(ref).rpartition("/")[2]
-
-
-def _anything(value: Any, path: str, reading: Reading) -> Any:
-    return value
-
-
-def _bytes(value: Any, path: str, reading: Reading) -> Any:
-    if type(value) is not str:
-        raise _mismatch(value, "", path, "[]uint8")
-    text = value.replace("\n", "").replace("\r", "")
-    try:
-        decoded = base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise Undecodable(f"illegal base64 data at input byte {_bad_byte(text)}") from error
-    return base64.b64encode(decoded).decode()
-
-
-_BASE64 = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
-
-
-def _bad_byte(text: str) -> int:
-    for index, char in enumerate(text):
-        if char not in _BASE64 and not (char == "=" and len(text) - index <= 2 and len(text) % 4 == 0):
-            return index
-    return len(text) - len(text) % 4 if len(text) % 4 == 1 else len(text)
-
-
-def _quantity(value: Any, path: str, reading: Reading) -> Any:
-    text = value if type(value) is str else _number_text(value)
-    try:
-        return canonical(text)
-    except ValueError as error:
-        raise Undecodable(str(error)) from error
-
-
-def _number_text(value: Any) -> str:
-    return str(value) if type(value) in (int, float) else ""
-
-
-def _time(value: Any, path: str, reading: Reading) -> Any:
-    if type(value) is str and _CANONICAL_TIME.fullmatch(value):
-        return value
-    moment = _moment(value)
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _micro_time(value: Any, path: str, reading: Reading) -> Any:
-    if type(value) is str and (match := _SECONDS.match(value)) and not _MICROS.match(value[match.end() :]):
-        rest = value[match.end() :]
-        raise Undecodable(
-            f'parsing time "{value}" as "2006-01-02T15:04:05.000000Z07:00": cannot parse "{rest}" as ".000000"'
-        )
-    return _moment(value).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-
-
-_CANONICAL_TIME = re.compile(r"[12]\d{3}-(0[1-9]|1[0-2])-([01]\d|2[0-8])T([01]\d|2[0-3]):[0-5]\d:[0-5]\dZ")
-_SECONDS = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
-_MICROS = re.compile(r"\.\d{6}(?!\d)")
-
-
-def _moment(value: Any) -> datetime:
-    if type(value) is not str:
-        raise Undecodable(f"json: cannot unmarshal {_GO_KINDS[type(value)]} into Go value of type string")
-    try:
-        moment = datetime.fromisoformat(value)
-    except ValueError:
-        moment = None
-    if moment is None or moment.tzinfo is None or "T" not in value:
-        head = f'parsing time "{value}" as "2006-01-02T15:04:05Z07:00"'
-        raise Undecodable(f'{head}: cannot parse "{value}" as "2006"')
-    return moment.astimezone(UTC)
-
-
-_SPECIAL: Mapping[str, Decoder] = {
-    "io.k8s.apimachinery.pkg.api.resource.Quantity": _quantity,
-    f"{_META}Time": _time,
-    f"{_META}MicroTime": _micro_time,
-    f"{_META}FieldsV1": _anything,
-    "io.k8s.apimachinery.pkg.runtime.RawExtension": _anything,
-}

@@ -7,10 +7,11 @@ from functools import cached_property, partial
 from typing import Any
 
 from kopylite.apiserver.builtin import data, defaults_core, defaults_groups
-from kopylite.apiserver.builtin.codec import Codecs, Reading, TypeCodec, Undecodable
+from kopylite.apiserver.builtin.codec import Codecs, TypeCodec
 from kopylite.apiserver.builtin.conversion import CONVERSIONS
 from kopylite.apiserver.builtin.fields import FIELDS
 from kopylite.apiserver.builtin.rules import RULES, Rules
+from kopylite.apiserver.builtin.scalars import Reading, Undecodable
 from kopylite.apiserver.builtin.warnings import DEPRECATED
 from kopylite.apiserver.patching.apply.field_manager import EMPTY
 from kopylite.apiserver.patching.copying import copied

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kopylite.apiserver.builtin.codec import Reading, Undecodable
+from kopylite.apiserver.builtin.scalars import Reading, Undecodable
 from kopylite.apiserver.builtin.strategies import CODECS
 
 DEPLOYMENT = CODECS["io.k8s.api.apps.v1.Deployment"]

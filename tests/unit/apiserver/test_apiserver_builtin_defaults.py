@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kopylite.apiserver.builtin.codec import Reading
 from kopylite.apiserver.builtin.defaults_core import pull_policy
+from kopylite.apiserver.builtin.scalars import Reading
 from kopylite.apiserver.builtin.strategies import CODECS
 
 POD = {"containers": [{"name": "a", "image": "x"}]}
