@@ -140,9 +140,9 @@ class RecentWrites:
             return True
         usable, confirmed = self._state(entry, key, store)
         if not usable and entry.version and not entry.waited:
-            entry.waited = True
             await store.wait_newer(key, entry.version, MAX_WAIT)
             usable, confirmed = self._state(entry, key, store)
+            entry.waited = not usable
         if confirmed and of_kind.get(key) is entry:
             del of_kind[key]
         return usable

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import anyio
 import pytest
 
 from kopylite.client import recent
@@ -157,3 +158,23 @@ async def test_memory_is_bounded_and_the_promise_holds_beyond(monkeypatch: pytes
     assert not await world.recent.all_settled(CM, "elsewhere", world.store)
     world.store.version = "5000"
     assert await world.settled(first)
+
+
+async def test_readers_that_come_while_one_waits_wait_with_it() -> None:
+    world = World()
+    world.store.see(obj("5"))
+    world.recent.written(CM, KEY, "u", "7")
+    answers: list[bool] = []
+
+    async def read() -> None:
+        answers.append(await world.settled())
+
+    def arrive_when_both_wait() -> None:
+        if len(world.store.waits) == 2:
+            world.store.see(obj("7"))
+
+    world.store.on_wait = arrive_when_both_wait
+    async with anyio.create_task_group() as readers:
+        readers.start_soon(read)
+        readers.start_soon(read)
+    assert answers == [True, True]
