@@ -150,8 +150,8 @@ class Writer:
         self._check_preconditions(call, metadata, record, policy)
         meta.keep_on_update(metadata, old)
         call.warnings.extend(meta.drop_duplicate_owners(metadata))
-        # These show or set single fields of the object: for its strategy they are the main endpoint.
-        part = "" if call.target.subresource in ("scale", "binding") else call.target.subresource
+        # It shows and sets a single field of the object: for the strategy that is the main endpoint.
+        part = "" if call.target.subresource == "scale" else call.target.subresource
         if not policy.managed:
             # Ownership is of what the client sent, before the strategy takes back what it may not change.
             self._own_fields(call, obj, live, options)
@@ -159,7 +159,7 @@ class Writer:
         metadata = obj["metadata"]
         metadata["resourceVersion"] = str(record.version)
         await self._mutate(Admission(call, "UPDATE", obj, live, options.dry_run))
-        if strategy.generation and _changed(obj, live, strategy.has_status):
+        if strategy.generation and part != "binding" and _changed(obj, live, strategy.has_status):
             metadata["generation"] = old.get("generation", 0) + 1
         errors = meta.update_errors(metadata, old, custom=resource.custom)
         self._refuse(call, obj, errors + strategy.validate_update(obj, live, part))
