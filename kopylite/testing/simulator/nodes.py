@@ -1,0 +1,45 @@
+"""The nodes of the played cluster."""
+
+from __future__ import annotations
+
+from kopylite import Client, Unstructured
+from kopylite.errors import AlreadyExists
+from kopylite.testing.simulator.workloads import NODE
+
+_CAPACITY = {"cpu": "32", "memory": "256Gi", "pods": "110", "ephemeral-storage": "1Ti"}
+_HEALTHY = (
+    ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+    ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+    ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+    ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
+)
+
+
+async def create_nodes(client: Client, count: int, now: str) -> None:
+    """Make node-0, node-1, … be there and ready."""
+    for number in range(count):
+        name = f"node-{number}"
+        labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
+        node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
+        try:
+            stored = await client.create(Unstructured(node))
+        except AlreadyExists:
+            stored = await client.live.get(NODE, name)
+        conditions = [
+            {"type": kind, "status": status, "reason": reason, "message": message,
+             "lastHeartbeatTime": now, "lastTransitionTime": now}
+            for kind, status, reason, message in _HEALTHY
+        ]  # fmt: skip
+        system = {"operatingSystem": "linux", "architecture": "amd64", "kubeletVersion": "v1.37.0-simulated"}
+        info = dict.fromkeys(
+            ("machineID", "systemUUID", "bootID", "kernelVersion", "osImage", "containerRuntimeVersion",
+             "kubeProxyVersion"), "")  # fmt: skip
+        addresses = [{"type": "Hostname", "address": name}, {"type": "InternalIP", "address": f"172.18.0.{number + 2}"}]
+        status = {
+            "capacity": _CAPACITY,
+            "allocatable": _CAPACITY,
+            "addresses": addresses,
+            "nodeInfo": {**info, **system},
+        }
+        if not stored.status.get("conditions"):
+            await client.patch_status(stored, {**status, "conditions": conditions})

@@ -1,0 +1,68 @@
+"""ReplicaSets: as many pods as wished, and a status that counts them."""
+
+from __future__ import annotations
+
+import anyio
+
+from kopylite import App, Context, Request, Result, Unstructured
+from kopylite.testing.simulator.workloads import (
+    POD,
+    REPLICA_SET,
+    available_in,
+    controlled,
+    counts,
+    create_pod,
+    is_active,
+    is_ready,
+)
+
+app = App("replicaset-controller")
+
+
+@app.reconciler(REPLICA_SET, owns=[POD])
+async def reconcile(ctx: Context, request: Request) -> Result | None:
+    """Create what is missing, delete what is too much, count what is there."""
+    replica_set = await ctx.client.find(REPLICA_SET, request)
+    if replica_set is None:
+        return None
+    pods = await controlled(ctx, POD, replica_set)
+    active = [pod for pod in pods if is_active(pod)]
+    missing = replica_set["spec"]["replicas"] - len(active)
+    if replica_set.deletion_timestamp is None and missing:
+        async with anyio.create_task_group() as tasks:
+            for pod in sorted(active, key=_worth)[: max(0, -missing)]:
+                tasks.start_soon(_delete, ctx, replica_set, pod)
+            for _ in range(max(0, missing)):
+                tasks.start_soon(_create, ctx, replica_set)
+    waits = [available_in(pod, replica_set["spec"].get("minReadySeconds", 0), ctx.now()) for pod in active]
+    labels = replica_set["spec"]["template"].get("metadata", {}).get("labels", {})
+    status = {
+        "replicas": len(active),
+        "observedGeneration": replica_set.generation,
+        "terminatingReplicas": sum(pod.deletion_timestamp is not None for pod in pods),
+        **counts(
+            fullyLabeledReplicas=sum(labels.items() <= pod.labels.items() for pod in active),
+            readyReplicas=sum(is_ready(pod) for pod in active),
+            availableReplicas=waits.count(0.0),
+        ),
+    }
+    await ctx.client.patch_status(replica_set, status)
+    later = [wait for wait in waits if wait]
+    return Result(requeue_after=min(later)) if later else None
+
+
+async def _create(ctx: Context, replica_set: Unstructured) -> None:
+    template = replica_set["spec"]["template"]
+    pod = await create_pod(ctx, replica_set, template, generateName=f"{replica_set.name}-")
+    if pod is not None:
+        ctx.event(replica_set, "SuccessfulCreate", f"Created pod: {pod.name}")
+
+
+async def _delete(ctx: Context, replica_set: Unstructured, pod: Unstructured) -> None:
+    if await ctx.client.delete(pod):
+        ctx.event(replica_set, "SuccessfulDelete", f"Deleted pod: {pod.name}")
+
+
+def _worth(pod: Unstructured) -> tuple[bool, bool, bool]:
+    """What to keep sorts last: assigned, running, ready pods."""
+    return bool(pod["spec"].get("nodeName")), pod.status.get("phase") == "Running", is_ready(pod)

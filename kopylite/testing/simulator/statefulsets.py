@@ -1,0 +1,146 @@
+"""StatefulSets: numbered pods, made and replaced one after the other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kopylite import App, Context, Kind, Request, Result, Unstructured
+from kopylite.testing.simulator.workloads import (
+    POD,
+    REVISION,
+    STATEFUL_SET,
+    available_in,
+    controlled,
+    counts,
+    create_pod,
+    current_revision,
+    is_active,
+    is_ready,
+)
+
+app = App("statefulset-controller")
+
+CLAIM = Kind("v1", "PersistentVolumeClaim")
+REVISION_LABEL = "controller-revision-hash"
+
+
+@app.reconciler(STATEFUL_SET, owns=[POD, REVISION])
+async def reconcile(ctx: Context, request: Request) -> Result | None:
+    """The next step for the first pod that is not as it should be, and the status."""
+    stateful_set = await ctx.client.find(STATEFUL_SET, request)
+    if stateful_set is None:
+        return None
+    update = (await current_revision(ctx, stateful_set))[-1].name
+    pods = {_ordinal(pod): pod for pod in await controlled(ctx, POD, stateful_set)}
+    if stateful_set.deletion_timestamp is None:
+        await _step(ctx, stateful_set, pods, update)
+    pods = {_ordinal(pod): pod for pod in await controlled(ctx, POD, stateful_set)}
+    status, wait = _status(ctx, stateful_set, pods, update)
+    await ctx.client.patch_status(stateful_set, status)
+    return Result(requeue_after=wait) if wait else None
+
+
+async def _step(ctx: Context, stateful_set: Unstructured, pods: dict[int, Unstructured], update: str) -> None:
+    spec = stateful_set["spec"]
+    one_by_one = spec.get("podManagementPolicy") != "Parallel"
+    for ordinal in range(spec["replicas"]):
+        pod = pods.get(ordinal)
+        if pod is None:
+            await _create(ctx, stateful_set, ordinal, update)
+        elif pod.status.get("phase") in ("Failed", "Succeeded"):
+            await ctx.client.delete(pod)
+        if one_by_one and (pod is None or not is_active(pod) or not is_ready(pod)):
+            return
+    for ordinal in sorted((number for number in pods if number >= spec["replicas"]), reverse=True):
+        if is_active(pods[ordinal]):
+            await _delete(ctx, stateful_set, pods[ordinal])
+        if one_by_one:
+            return
+    await _roll(ctx, stateful_set, pods, update)
+
+
+async def _roll(ctx: Context, stateful_set: Unstructured, pods: dict[int, Unstructured], update: str) -> None:
+    """Replace the highest pod of another revision, when all above it are well."""
+    strategy = stateful_set["spec"].get("updateStrategy", {})
+    if strategy.get("type") == "OnDelete":
+        return
+    partition = strategy.get("rollingUpdate", {}).get("partition", 0)
+    for ordinal in sorted((number for number in pods if number >= partition), reverse=True):
+        pod = pods[ordinal]
+        if is_active(pod) and pod.labels.get(REVISION_LABEL) != update:
+            await _delete(ctx, stateful_set, pod)
+            return
+        if not is_active(pod) or not is_ready(pod):
+            return
+
+
+async def _create(ctx: Context, stateful_set: Unstructured, ordinal: int, update: str) -> None:
+    name, spec = f"{stateful_set.name}-{ordinal}", stateful_set["spec"]
+    labels = {
+        "apps.kubernetes.io/pod-index": str(ordinal),
+        REVISION_LABEL: update,
+        "statefulset.kubernetes.io/pod-name": name,
+    }
+    pod_spec = {**spec["template"]["spec"], "hostname": name}
+    if spec.get("serviceName"):
+        pod_spec["subdomain"] = spec["serviceName"]
+    claims = spec.get("volumeClaimTemplates") or []
+    if claims:
+        pod_spec["volumes"] = [
+            *pod_spec.get("volumes", []),
+            *[await _claim(ctx, stateful_set, c, name) for c in claims],
+        ]
+    template = {**spec["template"], "spec": pod_spec}
+    if await create_pod(ctx, stateful_set, template, name=name, generateName=f"{stateful_set.name}-", labels=labels):
+        note = f"create Pod {name} in StatefulSet {stateful_set.name} successful"
+        ctx.event(stateful_set, "SuccessfulCreate", note)
+
+
+async def _claim(ctx: Context, stateful_set: Unstructured, template: dict[str, Any], pod: str) -> dict[str, Any]:
+    """The volume for a claim template; its claim outlives pod and StatefulSet."""
+    volume = template["metadata"]["name"]
+    name = f"{volume}-{pod}"
+
+    def shape(claim: Unstructured) -> None:
+        if not claim.resource_version:
+            claim["metadata"]["labels"] = dict(stateful_set["spec"]["selector"].get("matchLabels", {}))
+            claim["spec"] = template["spec"]
+
+    await ctx.client.create_or_update(CLAIM, name, shape, namespace=stateful_set.namespace)
+    return {"name": volume, "persistentVolumeClaim": {"claimName": name}}
+
+
+async def _delete(ctx: Context, stateful_set: Unstructured, pod: Unstructured) -> None:
+    if await ctx.client.delete(pod):
+        note = f"delete Pod {pod.name} in StatefulSet {stateful_set.name} successful"
+        ctx.event(stateful_set, "SuccessfulDelete", note)
+
+
+def _status(
+    ctx: Context, stateful_set: Unstructured, pods: dict[int, Unstructured], update: str
+) -> tuple[dict[str, Any], float]:
+    """The status, and the seconds until it changes by itself (0: it does not)."""
+    active = [pod for pod in pods.values() if is_active(pod)]
+    waits = [available_in(pod, stateful_set["spec"].get("minReadySeconds", 0), ctx.now()) for pod in active]
+    updated = sum(pod.labels.get(REVISION_LABEL) == update for pod in active)
+    before = stateful_set.status.get("currentRevision") or update
+    done = updated == stateful_set["spec"]["replicas"] == len(active) and all(is_ready(pod) for pod in active)
+    current = update if done else before
+    status = {
+        "observedGeneration": stateful_set.generation,
+        "replicas": len(active),
+        "availableReplicas": waits.count(0.0),
+        "collisionCount": 0,
+        **counts(
+            readyReplicas=sum(is_ready(pod) for pod in active),
+            currentReplicas=sum(pod.labels.get(REVISION_LABEL) == current for pod in active),
+            updatedReplicas=updated,
+        ),
+        "currentRevision": current,
+        "updateRevision": update,
+    }
+    return status, min((wait for wait in waits if wait), default=0.0)
+
+
+def _ordinal(pod: Unstructured) -> int:
+    return int(pod.name.rpartition("-")[2])
