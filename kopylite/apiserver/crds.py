@@ -14,7 +14,7 @@ from kopylite.apiserver.crd_columns import columns, selectable_fields
 from kopylite.apiserver.crd_validation import approval, condition, crd_errors, is_true, status_errors
 from kopylite.apiserver.custom_resources import CustomResourceStrategy
 from kopylite.apiserver.names import subdomain_errors
-from kopylite.apiserver.resources import STATUS_VERBS, Resource, ScalePaths, Subresource
+from kopylite.apiserver.resources import STATUS_VERBS, Resource, ScalePaths, Subresource, version_hash
 from kopylite.apiserver.schema.default import copy_json
 from kopylite.apiserver.schema.definition import format_warnings, set_warnings
 from kopylite.apiserver.schema.field_errors import FieldError, aggregate, go_quote
@@ -278,11 +278,13 @@ def _resource(crd: Crd, version: Mapping[str, Any]) -> Resource:
         declared["scale"] = Subresource("scale", "Scale", STATUS_VERBS, "autoscaling", "v1")
     schema = _schema(version)
     schemas = {f"{group}/{each['name']}": _schema(each) for each in spec["versions"]}
-    digest = hashlib.sha256(json.dumps(schema, sort_keys=True).encode()).hexdigest()[:16]
+    storage = f"{group}/{storage_version(crd)}"
+    form = [schema, storage, schemas[storage]]
+    digest = hashlib.sha256(json.dumps(form, sort_keys=True).encode()).hexdigest()[:16]
 
     def load() -> Strategy:
         return CustomResourceStrategy(
-            api_version, kind, schema, has_status="status" in declared, scale=scale, versions=schemas
+            api_version, kind, schema, has_status="status" in declared, scale=scale, versions=schemas, storage=storage
         )
 
     terminating = is_terminating(crd)
@@ -302,6 +304,7 @@ def _resource(crd: Crd, version: Mapping[str, Any]) -> Resource:
         columns=columns(version),
         fields=selectable_fields(version),
         shape=f"{api_version}#{digest}",
+        storage_version_hash=version_hash(storage, kind),
         custom=True,
         deprecation=_deprecation(version, api_version, kind),
         terminating=terminating,

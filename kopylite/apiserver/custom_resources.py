@@ -41,7 +41,9 @@ class CustomResourceStrategy:
         schema: `openAPIV3Schema` of the version; kept as `definition`.
         has_status: the status sub-resource is declared.
         scale: the paths of the scale sub-resource, if declared.
-        versions: the schemas of all versions by apiVersion: stored objects are defaulted by their own.
+        versions: the schemas of all versions by apiVersion.
+        storage: the apiVersion of the storage version; "" for this one. What is written and read in another
+            version passes through it, and loses what its schema does not know, as with strategy None everywhere.
     """
 
     generation = True
@@ -59,6 +61,7 @@ class CustomResourceStrategy:
         has_status: bool,
         scale: ScalePaths | None = None,
         versions: Mapping[str, dict[str, Any]] | None = None,
+        storage: str = "",
     ) -> None:
         self.api_version = api_version
         self.kind = kind
@@ -68,6 +71,7 @@ class CustomResourceStrategy:
         self._structural = SchemaNode(schema)
         self._scale = scale
         self._versions = {name: SchemaNode(raw) for name, raw in (versions or {}).items()}
+        self._storage = self._versions.get(storage) if storage != api_version else None
         self._validator = Validator(schema)
         self._status_validator = Validator((schema.get("properties") or {}).get("status") or {}, "status")
         self._rules = Rules(schema)
@@ -91,24 +95,27 @@ class CustomResourceStrategy:
 
     def from_stored(self, obj: dict[str, Any], shape: str) -> dict[str, Any]:
         stored = self._versions.get(obj["apiVersion"])
-        if stored is not None and obj["apiVersion"] != self.api_version:
-            # As in the real server, which reads by the schema that the object is stored in and then only
-            # prunes: a default of this version does not appear in an object of another.
-            _clean(obj, stored)
-            default(obj, stored)
-            _clean(obj, self._structural)
-        else:
-            _clean(obj, self._structural)
-            default(obj, self._structural)
+        # As in the real server, which reads by the schema that the object is stored in and then only
+        # prunes: a default of this version does not appear in an object of another.
+        written = self._structural if stored is None else stored
+        _clean(obj, written)
+        default(obj, written)
+        self._pass_through_storage(obj)
+        _clean(obj, self._structural)
         obj["apiVersion"] = self.api_version
         return obj
 
     def default(self, obj: dict[str, Any]) -> None:
         default(obj, self._structural)
 
+    def _pass_through_storage(self, obj: dict[str, Any]) -> None:
+        if self._storage is not None:
+            _clean(obj, self._storage)
+
     def prepare_create(self, obj: dict[str, Any]) -> None:
         if self.has_status:
             obj.pop("status", None)
+        self._pass_through_storage(obj)
 
     def prepare_update(self, obj: dict[str, Any], old: dict[str, Any], subresource: str) -> None:
         if subresource == "status":
@@ -118,6 +125,7 @@ class CustomResourceStrategy:
                 obj["status"] = copy_json(old["status"])
             else:
                 obj.pop("status", None)
+        self._pass_through_storage(obj)
 
     def _keep_all_but_status(self, obj: dict[str, Any], old: dict[str, Any]) -> None:
         managed = (obj.get("metadata") or {}).get("managedFields")

@@ -66,7 +66,7 @@ class Discovery:
         entries: list[dict[str, Any]] = []
         for resource in resources:
             entries.append(_entry(resource))
-            entries.extend(_sub_entry(resource, resource.subresources[name]) for name in sorted(resource.subresources))
+            entries.extend(_sub_entry(resource, resource.subresources[name]) for name in resource.subresources)
         group_version = f"{group}/{version}" if group else version
         # Of custom resources upstream says apiVersion, of built-ins only of groups that have one.
         head = {"kind": "APIResourceList"} | ({"apiVersion": "v1"} if group else {})
@@ -165,6 +165,6 @@ def _aggregated_resource(resource: Resource) -> dict[str, Any]:
                 },
                 "verbs": list(sub.verbs),
             }
-            for _, sub in sorted(resource.subresources.items())
+            for _, sub in resource.subresources.items()
         ]
     return found

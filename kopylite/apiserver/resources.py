@@ -94,8 +94,7 @@ class Resource:
         self.storage = self.storage or self.qualified
         self.shape = self.shape or self.api_version
         if not self.storage_version_hash:
-            digest = hashlib.sha256(f"{self.group}/{self.version}/{self.kind}".encode()).digest()
-            self.storage_version_hash = base64.b64encode(digest[:8]).decode()
+            self.storage_version_hash = version_hash(f"{self.group}/{self.version}", self.kind)
 
     @property
     def strategy(self) -> Strategy:
@@ -172,6 +171,11 @@ class Registry:
     def __iter__(self) -> Iterator[Resource]:
         for served in self._by_version.values():
             yield from served.values()
+
+
+def version_hash(group_version: str, kind: str) -> str:
+    """What discovery shows of the version that a kind is stored in ("/v1" for the core group)."""
+    return base64.b64encode(hashlib.sha256(f"{group_version}/{kind}".encode()).digest()[:8]).decode()
 
 
 def version_priority(version: str) -> tuple[int, int, int, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -176,3 +176,39 @@ def test_the_topology_covers_metadata() -> None:
     assert metadata.properties["finalizers"].list_type == "set"
     assert metadata.properties["ownerReferences"].list_map_keys == ("uid",)
     assert schema.properties["spec"].properties["tags"].list_type == "set"
+
+
+class TestVersions:
+    """With conversion strategy None, objects of all versions pass through the schema of the storage version."""
+
+    OLD: ClassVar[dict[str, Any]] = {
+        "type": "object",
+        "properties": {"spec": {"type": "object", "properties": {"a": {"default": "x"}, "old": {"type": "string"}}}},
+    }
+    NEW: ClassVar[dict[str, Any]] = {
+        "type": "object",
+        "properties": {"spec": {"type": "object", "properties": {"a": {}, "new": {"default": "y"}}}},
+    }
+
+    def version(self, name: str, storage: str = "example.com/v1") -> CustomResourceStrategy:
+        schemas = {"example.com/v1": self.OLD, "example.com/v2": self.NEW}
+        return CustomResourceStrategy(
+            name, "Widget", schemas[name], has_status=False, versions=schemas, storage=storage
+        )
+
+    def test_an_object_is_read_by_the_schema_that_it_is_stored_in(self) -> None:
+        stored = widget({"old": "o"})
+        shown = self.version("example.com/v2").from_stored(stored, "example.com/v1#x")
+        assert shown == widget({"a": "x"}) | {"apiVersion": "example.com/v2"}
+
+    def test_a_write_in_another_version_keeps_what_the_storage_version_knows(self) -> None:
+        obj = widget({"a": "1", "new": "n"}) | {"apiVersion": "example.com/v2"}
+        self.version("example.com/v2").prepare_create(obj)
+        assert obj["spec"] == {"a": "1"}
+        obj = widget({"a": "1", "old": "n"})
+        self.version("example.com/v1").prepare_create(obj)
+        assert obj["spec"] == {"a": "1", "old": "n"}
+
+    def test_an_old_object_passes_through_a_new_storage_version(self) -> None:
+        shown = self.version("example.com/v1", "example.com/v2").from_stored(widget({"old": "o"}), "example.com/v1#x")
+        assert shown == widget({"a": "x"})
