@@ -20,6 +20,8 @@ from kopylite.apiserver.schema.publish import META, published, published_list
 _PREFIX = "#/components/schemas/"
 # What every document of custom resources refers to, besides the resources themselves.
 _CUSTOM_ROOTS = tuple(f"{META}.{name}" for name in ("DeleteOptions", "ListMeta", "ObjectMeta", "Patch", "Status"))
+# A kind whose apiVersion, kind and metadata are described as those of all kinds are.
+_ORDINARY = "io.k8s.api.core.v1.ConfigMap"
 _SCALE = "io.k8s.api.autoscaling.v1.Scale"
 
 Schema = dict[str, Any]
@@ -119,7 +121,8 @@ class OpenApi:
             strategy = resource.strategy
             assert isinstance(strategy, CustomResourceStrategy)
             name, list_name = (_custom_name(resource.api_version, k) for k in (resource.kind, resource.list_kind))
-            schemas[name] = {**self._describe(name, published(strategy.definition)), **_gvk(resource, resource.kind)}
+            schema = self._describe(name, self._with_meta_texts(published(strategy.definition)))
+            schemas[name] = {**schema, **_gvk(resource, resource.kind)}
             listed = self._describe(list_name, published_list(name))
             schemas[list_name] = {**listed, **_gvk(resource, resource.list_kind)}
             if resource.fields:
@@ -127,6 +130,16 @@ class OpenApi:
                 schemas[name]["x-kubernetes-selectable-fields"] = fields
                 schemas[list_name]["x-kubernetes-selectable-fields"] = fields
         return schemas
+
+    def _with_meta_texts(self, schema: Schema) -> Schema:
+        """The schema of a custom kind, its apiVersion, kind and metadata described as in every kind."""
+        texts = self._builtin(_ORDINARY)["properties"]
+        fields = {
+            name: {**schema["properties"][name], "description": texts[name]["description"]}
+            for name in ("apiVersion", "kind", "metadata")
+            if "description" in texts[name]
+        }
+        return {**schema, "properties": {**schema["properties"], **fields}}
 
 
 def _gvk(resource: Resource, kind: str) -> Schema:

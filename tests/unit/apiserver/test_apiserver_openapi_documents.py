@@ -190,6 +190,21 @@ def test_descriptions_can_be_added() -> None:
     assert deployment["description"] == "about io.k8s.api.apps.v1.Deployment"
 
 
+def test_custom_kinds_describe_their_type_and_metadata_like_all_others() -> None:
+    def describe(name: str, schema: dict[str, Any]) -> dict[str, Any]:
+        if not name.endswith(".ConfigMap"):
+            return schema
+        properties = {field: {**inner, "description": f"the {field}"} for field, inner in schema["properties"].items()}
+        return {**schema, "properties": properties}
+
+    document = OpenApi(registry(), 37, describe).document("apis/example.com/v1")
+    assert document is not None
+    properties = document["components"]["schemas"]["com.example.v1.Widget"]["properties"]
+    assert properties["kind"] == {"type": "string", "description": "the kind"}
+    assert properties["metadata"]["description"] == "the metadata"
+    assert "description" not in properties["spec"]
+
+
 class TestPublishing:
     def test_embedded_resources_get_their_type_and_metadata(self) -> None:
         schema = {"properties": {"e": {"type": "object", "x-kubernetes-embedded-resource": True, "required": ["kind"]}}}
