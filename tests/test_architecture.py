@@ -22,8 +22,8 @@ LAYERS: list[set[str]] = [
     {"metrics", "diagnostics"},
     {"manager"},
     {"app"},
-    {"cli"},
     {"testing"},
+    {"cli"},
 ]
 # Rooms aside from the ladder: they import only what is named here.
 ASIDE = {"apiserver": {"errors", "objects", "clock", "serving"}}

@@ -6,6 +6,7 @@ import argparse
 import ipaddress
 import logging
 import sys
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,9 @@ examples:
   kopylite apiserver --port 6443 --data dev.json        one that survives a restart
   kubectl --kubeconfig kopylite.kubeconfig get namespaces
 
-It holds objects and does nothing with them: no pod runs. It ends at SIGTERM or Ctrl-C.
+Pods run only in its imagination: Deployments and other workloads become ready, and no container exists. With
+--no-simulator they stay as they are; with --no-controllers nothing collects garbage or ends namespaces either, as
+in a bare kube-apiserver. It ends at SIGTERM or Ctrl-C.
 """
 
 
@@ -57,6 +60,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("--rbac", action="store_true", help="enforce Roles and bindings")
     parser.add_argument("--anonymous", action="store_true", help="let requests without credentials in")
+    parser.add_argument("--no-simulator", action="store_true", help="play no workloads: no pod runs")
+    parser.add_argument(
+        "--no-controllers", action="store_true", help="nor collect garbage, nor end namespaces: the API and no more"
+    )
     parser.add_argument("--kubernetes-version", metavar="1.NN", default="1.37", help="the version to behave like")
 
 
@@ -66,7 +73,8 @@ def run(args: argparse.Namespace) -> int:
 
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     try:
-        anyio.run(_serve, options_of(args), args.write_kubeconfig.absolute())
+        simulate = not (args.no_simulator or args.no_controllers)
+        anyio.run(_serve, options_of(args), args.write_kubeconfig.absolute(), simulate)
     except UsageError as error:
         print(f"kopylite apiserver: {error}", file=sys.stderr)
         return Exit.USAGE
@@ -75,6 +83,7 @@ def run(args: argparse.Namespace) -> int:
 
 def options_of(args: argparse.Namespace) -> ApiServerOptions:
     """The server's options. Raises UsageError for what must not be combined."""
+    from kopylite.apiserver.controllers import NAMES
     from kopylite.apiserver.server import ApiServerOptions
     from kopylite.apiserver.version import parse_kubernetes_version
 
@@ -96,6 +105,7 @@ def options_of(args: argparse.Namespace) -> ApiServerOptions:
         rbac=args.rbac,
         minor=minor,
         data=args.data,
+        controllers=() if args.no_controllers else NAMES,
     )
 
 
@@ -108,17 +118,21 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-async def _serve(options: ApiServerOptions, kubeconfig: Path) -> None:
+async def _serve(options: ApiServerOptions, kubeconfig: Path, simulate: bool) -> None:
     import anyio
 
     from kopylite.apiserver.kubeconfig import write_private
     from kopylite.apiserver.server import ApiServer
     from kopylite.cli.signals import stop_on_signals
+    from kopylite.testing.simulator import Simulation, Simulator
 
     stopping = anyio.Event()
     with stop_on_signals(stopping.set):
-        async with ApiServer(options) as server:
+        async with AsyncExitStack() as stack:
+            server = await stack.enter_async_context(ApiServer(options))
             await anyio.to_thread.run_sync(write_private, kubeconfig, server.kubeconfig())
+            if simulate:
+                await stack.enter_async_context(Simulator(Simulation(), kubeconfig))
             print(f"serving at {server.url}", flush=True)
             print(f"  export KUBECONFIG={kubeconfig}", flush=True)
             await stopping.wait()

@@ -14,6 +14,7 @@ from kopylite.cli.target import AttributeNotFound, ModuleNotLoaded, load_module
 from kopylite.errors import UsageError
 
 if TYPE_CHECKING:
+    from kopylite.app import App
     from kopylite.objects.crd import ResourceClass
 
 EPILOG = """\
@@ -73,7 +74,7 @@ def _crds(target: str) -> list[dict[str, Any]]:
     if not name:
         found = _classes(vars(module).values())
     elif hasattr(module, name):
-        found = _classes(_kinds(getattr(module, name)))
+        found = _all_versions(_classes(_kinds(getattr(module, name))))
     else:
         raise AttributeNotFound(f"{place} has no attribute {name!r}")
     if not found:
@@ -84,6 +85,13 @@ def _crds(target: str) -> list[dict[str, Any]]:
     return crds_of(found)
 
 
+def crds_of_app(app: App) -> list[dict[str, Any]]:
+    """The CRDs of the CustomResource classes that an App names; none for an App of other kinds."""
+    from kopylite.objects.crd import crds_of
+
+    return crds_of(_all_versions(_classes(_kinds(app))))
+
+
 def _classes(things: Iterable[Any]) -> list[ResourceClass]:
     from kopylite.objects import CustomResource
 
@@ -91,6 +99,18 @@ def _classes(things: Iterable[Any]) -> list[ResourceClass]:
         thing
         for thing in things
         if isinstance(thing, type) and issubclass(thing, CustomResource) and thing.declaration is not None
+    ]
+
+
+def _all_versions(found: list[ResourceClass]) -> list[ResourceClass]:
+    """The classes, and those beside them in their modules that declare other versions of the same kinds."""
+    kinds = {(cls.declaration.group, cls.declaration.kind) for cls in found if cls.declaration}
+    beside = [
+        cls for place in {cls.__module__: None for cls in found} for cls in _classes(vars(sys.modules[place]).values())
+    ]
+    return [
+        *found,
+        *(cls for cls in beside if cls.declaration and (cls.declaration.group, cls.declaration.kind) in kinds),
     ]
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kopylite.cli.environment import OptionGroup, choice, names, positive_int, seconds
@@ -23,6 +25,7 @@ logger = logging.getLogger(__name__)
 EPILOG = f"""\
 examples:
   kopylite run samples/hello/operator.py               the App named `app` in a file, all namespaces
+  kopylite run samples.myapp.operator:app --dev        with a cluster of its own, in this process; for kubectl too
   kopylite run shop.operator:app -n shop -n shop-test  an App in a module, two namespaces
   kopylite run shop.operator:app --metrics-address 0.0.0.0:8080 --health-address 0.0.0.0:8081 --log-format json
                                                        in a pod: probes and metrics face the network
@@ -50,6 +53,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "target", metavar="MODULE[:APP]", help="package.module:attribute or path/to/file.py:attribute; default :app"
     )
     _add_cluster_options(parser)
+    _add_dev_options(parser)
     _add_running_options(parser)
     _add_watching_options(parser)
 
@@ -67,6 +71,17 @@ def _add_cluster_options(parser: argparse.ArgumentParser) -> None:
         "--connect-timeout", parse=seconds, default="60s", metavar="TIME",
         help="how long to try to reach the API server at the start",
     )  # fmt: skip
+
+
+def _add_dev_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("development")
+    group.add_argument(
+        "--dev", action="store_true",
+        help="run with an embedded cluster instead: needs kopylite[dev], and nothing else installed",
+    )  # fmt: skip
+    group.add_argument("--dev-data", type=Path, metavar="FILE", help="of --dev: keep its objects in this file")
+    group.add_argument("--dev-port", type=int, default=0, metavar="PORT", help="of --dev; default a free one")
+    group.add_argument("--no-simulator", action="store_true", help="of --dev: no pod runs, no Deployment gets ready")
 
 
 def _add_running_options(parser: argparse.ArgumentParser) -> None:
@@ -118,7 +133,7 @@ def run(args: argparse.Namespace) -> int:
     configure_logging(args.log_format, args.log_level, running_fields)
     try:
         app = load_app(args.target)
-        with asyncio.Runner(loop_factory=_loop_factory(args.loop)) as runner:
+        with _cluster(app, args), asyncio.Runner(loop_factory=_loop_factory(args.loop)) as runner:
             finished = runner.run(_operate(app, args))
     except KopyliteError as error:
         return _explain(error)
@@ -126,6 +141,24 @@ def run(args: argparse.Namespace) -> int:
         logger.critical("a part that must not end has failed", exc_info=True)
         return Exit.INTERNAL
     return Exit.STOPPED if finished else Exit.UNFINISHED
+
+
+@contextmanager
+def _cluster(app: App, args: argparse.Namespace) -> Iterator[None]:
+    """With --dev, a cluster of its own, which the arguments name from here on."""
+    if not args.dev:
+        if args.dev_data or args.dev_port or args.no_simulator:
+            raise UsageError("--dev-data, --dev-port and --no-simulator say how --dev works; add --dev")
+        yield
+        return
+    from kopylite.cli.dev import dev_cluster
+
+    if args.kubeconfig or args.context:
+        raise UsageError("--dev brings its own cluster; leave out --kubeconfig and --context")
+    simulate = not args.no_simulator
+    with dev_cluster(app, data=args.dev_data, port=args.dev_port, simulate=simulate) as kubeconfig:
+        args.kubeconfig = str(kubeconfig)
+        yield
 
 
 async def _operate(app: App, args: argparse.Namespace) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.errors import UsageError
@@ -37,6 +37,22 @@ class Snapshot:
         return str(self.store.version)
 
 
+class ServerParams(TypedDict, total=False):
+    """How an EmbeddedCluster serves.
+
+    Attributes:
+        rbac: enforce Roles and bindings (the default). The `kubeconfig` may do everything in any case.
+        tls: serve https (the default), which kubectl insists on; off, the start is some milliseconds faster.
+        minor: the Kubernetes minor to behave like; left out: the newest that is known.
+        port: where to listen; left out: a free one.
+    """
+
+    rbac: bool
+    tls: bool
+    minor: int
+    port: int
+
+
 class EmbeddedCluster(Cluster):
     """A control plane in this process, on loopback, with RBAC on as EnvTest has it.
 
@@ -52,11 +68,10 @@ class EmbeddedCluster(Cluster):
             those that shall run (see `apiserver.controllers.NAMES`). False makes it a bare API server, as EnvTest is.
         simulator: play workloads too: Deployments get ReplicaSets, these get Pods, which become ready. True, or a
             Simulation that says how fast and what fails. It needs the garbage collector.
-        rbac: enforce Roles and bindings. The `kubeconfig` may do everything in any case.
-        tls: serve https, which kubectl insists on; off, the start is some milliseconds faster.
         clock: of the server; a VirtualClock makes its time stamps and timers obey the test.
-        minor: the Kubernetes minor to behave like; None: the newest that is known.
         snapshot: begin with this world instead of an empty one.
+        data: a file in which the objects survive the end of the cluster.
+        server: see ServerParams.
 
     Attributes:
         requests: what was asked and answered, newest last.
@@ -72,17 +87,16 @@ class EmbeddedCluster(Cluster):
         crds: Sequence[CrdSource] = (),
         controllers: bool | Collection[str] = True,
         simulator: bool | Simulation = False,
-        rbac: bool = True,
-        tls: bool = True,
         clock: Clock = SYSTEM_CLOCK,
-        minor: int | None = None,
         snapshot: Snapshot | None = None,
+        data: Path | None = None,
+        **server: Unpack[ServerParams],
     ) -> None:
         from kopylite.apiserver.world import Hooks
 
         self._crds = tuple(crds)
         self._simulator = simulator
-        self._options = _server_options(controllers, rbac, tls, minor)
+        self._options = _server_options(controllers, data, server)
         self._clock = clock
         self._store = snapshot.store.fork() if snapshot else None
         self._server: ApiServer | None = None
@@ -156,7 +170,7 @@ class EmbeddedCluster(Cluster):
         From there on the two have nothing in common; times, options and simulation are alike.
         """
         twin = EmbeddedCluster(simulator=self._simulator, clock=self._clock, snapshot=snapshot or self.snapshot())
-        twin._options = replace(self._options, port=0, token="")
+        twin._options = replace(self._options, port=0, token="", data=None)
         return twin
 
     def compact(self) -> int:
@@ -211,10 +225,10 @@ class EmbeddedCluster(Cluster):
         return asyncio.run_coroutine_threadsafe(called(), loop).result()
 
 
-def _server_options(controllers: bool | Collection[str], rbac: bool, tls: bool, minor: int | None) -> ApiServerOptions:
+def _server_options(controllers: bool | Collection[str], data: Path | None, server: ServerParams) -> ApiServerOptions:
     from kopylite.apiserver.controllers import NAMES
     from kopylite.apiserver.server import ApiServerOptions
-    from kopylite.apiserver.world import NEWEST_MINOR
 
     chosen = (NAMES if controllers else ()) if isinstance(controllers, bool) else tuple(controllers)
-    return ApiServerOptions(controllers=chosen, rbac=rbac, tls=tls, minor=minor or NEWEST_MINOR)
+    wanted: ServerParams = {"rbac": True, "tls": True, **server}
+    return ApiServerOptions(controllers=chosen, data=data, **wanted)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kopylite import App, Context, Request, Unstructured, watch
+from kopylite import App, Context, Request, Unstructured
+from kopylite.controller import watch
 from kopylite.testing.simulator.workloads import (
     DAEMON_SET,
     NODE,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kopylite import App, Context, Kind, Request, Unstructured, watch
+from kopylite import App, Context, Kind, Request, Unstructured
+from kopylite.controller import watch
 from kopylite.testing.simulator.workloads import POD, controlled, is_ready
 
 app = App("endpointslice-controller")

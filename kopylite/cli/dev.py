@@ -1,0 +1,118 @@
+"""The cluster of `kopylite run --dev`: an embedded API server with workloads, in a thread of this process."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kopylite.errors import UsageError
+
+if TYPE_CHECKING:
+    from kopylite.app import App
+
+KUBECONFIG = Path("kopylite.kubeconfig")
+
+
+@contextmanager
+def dev_cluster(app: App, *, data: Path | None, port: int, simulate: bool) -> Iterator[Path]:
+    """A cluster with the App's CRDs installed; yields its kubeconfig, which goes with it.
+
+    It runs in a thread, so that kubectl is answered also while the operator's code blocks its own event loop.
+
+    Raises:
+        UsageError: the address, the data file or the kubeconfig cannot be had, or a package is missing.
+    """
+    from anyio.from_thread import start_blocking_portal
+
+    from kopylite.cli.crd import crds_of_app
+    from kopylite.testing.embedded import EmbeddedCluster
+
+    crds = crds_of_app(app)
+    cluster = EmbeddedCluster(crds=crds, simulator=simulate, data=data, port=port)
+    kubeconfig = KUBECONFIG.absolute()
+    with start_blocking_portal() as portal:
+        thread = portal.call(threading.get_ident)
+        with _quiet(thread), portal.wrap_async_context_manager(cluster), _published(cluster.kubeconfig, kubeconfig):
+            _introduce(cluster.url, kubeconfig, crds)
+            yield kubeconfig
+
+
+def _introduce(url: str, kubeconfig: Path, crds: list[dict[str, Any]]) -> None:
+    """Say where it is, and one thing to try."""
+    print(f"development cluster at {url}; it ends with this process. In another terminal:\n")
+    print(f"    export KUBECONFIG={kubeconfig}")
+    print(f"    {try_line(crds)}\n", flush=True)
+
+
+def try_line(crds: list[dict[str, Any]]) -> str:
+    """A kubectl command that creates an object of the first of these kinds; without any, one that looks around."""
+    if not crds:
+        return "kubectl get all -A"
+    return f"kubectl create -f - <<< '{json.dumps(example_of(crds[0]))}'"
+
+
+def example_of(crd: dict[str, Any]) -> dict[str, Any]:
+    """A small object of a CRD: what its schema requires, with values that make no sense but fit most schemas."""
+    spec = crd["spec"]
+    version = next(version for version in spec["versions"] if version["storage"])
+    example = {"apiVersion": f"{spec['group']}/{version['name']}", "kind": spec["names"]["kind"]}
+    schema = version["schema"]["openAPIV3Schema"]
+    parts = {name: part for name, part in schema["properties"].items() if name in schema.get("required", ())}
+    return {**example, "metadata": {"name": "demo"}, **{name: _value(name, part) for name, part in parts.items()}}
+
+
+def _value(name: str, schema: dict[str, Any]) -> Any:
+    if "default" in schema or schema.get("enum"):
+        return schema.get("default", (schema.get("enum") or [None])[0])
+    match schema.get("type"):
+        case "object":
+            required = schema.get("required", ())
+            return {key: _value(key, part) for key, part in schema.get("properties", {}).items() if key in required}
+        case "array":
+            return []
+        case "integer" | "number":
+            return schema.get("minimum", 1)
+        case "boolean":
+            return True
+        case _:
+            return name
+
+
+@contextmanager
+def _published(source: Path, target: Path) -> Iterator[None]:
+    """A copy of the kubeconfig where it is easy to name, as long as it is of use."""
+    from kopylite.apiserver.kubeconfig import write_private
+
+    text = source.read_text()
+    try:
+        write_private(target, text)
+    except OSError as error:
+        raise UsageError(f"cannot write the kubeconfig {target}: {error.strerror}") from error
+    try:
+        yield
+    finally:
+        # A second `--dev` in this folder has put its own there.
+        if target.exists() and target.read_text() == text:
+            target.unlink()
+
+
+@contextmanager
+def _quiet(thread: int) -> Iterator[None]:
+    """Leave what the cluster's own controllers tell out of the operator's log, but not what goes wrong."""
+
+    def matters(record: logging.LogRecord) -> bool:
+        return record.thread != thread or record.levelno >= logging.WARNING
+
+    handlers = list(logging.getLogger().handlers)
+    for handler in handlers:
+        handler.addFilter(matters)
+    try:
+        yield
+    finally:
+        for handler in handlers:
+            handler.removeFilter(matters)
