@@ -43,3 +43,5 @@ async def create_nodes(client: Client, count: int, now: str) -> None:
         }
         if not stored.status.get("conditions"):
             await client.patch_status(stored, {**status, "conditions": conditions})
+            # What the server gives a new node, and a node controller takes away once it is ready.
+            await client.patch(NODE, name, {"spec": {"taints": None}}, type="merge")
