@@ -6,17 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from kopylite.apiserver.history import Change
-from kopylite.apiserver.requests import AUTHENTICATED, MASTERS, Target, User
+from kopylite.apiserver.requests import MASTERS, Target, User
 from kopylite.apiserver.scale import selector_text
 from kopylite.apiserver.selectors import parse_label_selector
 from kopylite.apiserver.store import Store
 
 GROUP = "rbac.authorization.k8s.io"
 _SERVICE_ACCOUNT = "system:serviceaccount:"
-# The bootstrap policy of a real server, as far as clients notice it.
-_PUBLIC_PATHS = ("/healthz", "/livez", "/readyz", "/version")
-_DISCOVERY_PATHS = ("/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*", *_PUBLIC_PATHS)
-_SELF_REVIEWS = ("selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews")
 
 Rule = dict[str, Any]
 
@@ -34,8 +30,6 @@ class RbacAuthorizer:
             return True
         if not target.is_resource:
             return self._allows_path(user, target)
-        if AUTHENTICATED in user.groups and target.verb == "create" and target.resource in _SELF_REVIEWS:
-            return True
         return any(_covers(rule, target) for rule in self._rules(user, target.namespace))
 
     def rules(self, user: User, namespace: str) -> tuple[list[Rule], list[Rule]]:
@@ -44,14 +38,10 @@ class RbacAuthorizer:
             everything = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
             return [everything], [{"verbs": ["*"], "nonResourceURLs": ["*"]}]
         found = list(self._rules(user, namespace))
-        paths = [{"verbs": ["get"], "nonResourceURLs": list(_DISCOVERY_PATHS)}]
-        paths += [rule for rule in found if rule.get("nonResourceURLs")]
+        paths = [rule for rule in found if rule.get("nonResourceURLs")]
         return [rule for rule in found if rule.get("resources")], paths
 
     def _allows_path(self, user: User, target: Target) -> bool:
-        known = _DISCOVERY_PATHS if AUTHENTICATED in user.groups else _PUBLIC_PATHS
-        if target.verb in ("get", "head") and any(_matches_path(path, target.path) for path in known):
-            return True
         return any(
             _has(rule.get("verbs"), target.verb)
             and any(_matches_path(path, target.path) for path in rule.get("nonResourceURLs") or ())

@@ -75,7 +75,7 @@ class ScaleEndpoint:
             assert live is not None, "a scale never creates"
             wanted = change(scale_of(call.resource, paths, live, strict=False))
             obj = copy.deepcopy(live)
-            _set(obj, paths.spec_replicas, checked_replicas(call, paths, wanted))
+            _set(obj, paths.spec_replicas, checked_replicas(call, wanted))
             version = (wanted.get("metadata") or {}).get("resourceVersion")
             obj["metadata"]["resourceVersion"] = version or live["metadata"]["resourceVersion"]
             uid = (wanted.get("metadata") or {}).get("uid")
@@ -91,6 +91,8 @@ class ScaleEndpoint:
         if media.view == "Table":
             table = TableView(_SCALE, media.view_version, media.include_object, self._world.clock.now())
             scale = table.single(scale)
+        elif not scale["spec"].get("replicas"):
+            scale = {**scale, "spec": {}}  # the Go field is omitempty
         return Response(body=media.encode(scale), content_type=media.type)
 
 
@@ -126,7 +128,7 @@ def _check_kind(given: dict[str, Any]) -> None:
         raise BadRequest(f'{kind} in version "v1" cannot be handled as a Scale: {reason}')
 
 
-def checked_replicas(call: Call, paths: ScalePaths, scale: dict[str, Any]) -> int:
+def checked_replicas(call: Call, scale: dict[str, Any]) -> int:
     """spec.replicas of a Scale. Raises BadRequest or Invalid."""
     replicas = (scale.get("spec") or {}).get("replicas")
     if replicas is None:
@@ -135,7 +137,7 @@ def checked_replicas(call: Call, paths: ScalePaths, scale: dict[str, Any]) -> in
         replicas = 0
     if isinstance(replicas, bool) or not isinstance(replicas, int):
         raise BadRequest("json: cannot unmarshal string into Go struct field ScaleSpec.spec.replicas of type int32")
-    if replicas < 0:
+    if replicas < 0 and not call.resource.custom:  # a custom resource is checked as a whole
         error = invalid("spec.replicas", replicas, "must be greater than or equal to 0")
         raise invalid_error("Scale", "autoscaling", call.target.name, [error])
     return replicas

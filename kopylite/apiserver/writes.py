@@ -131,7 +131,10 @@ class Writer:
             if record is None:
                 if not policy.create:
                     raise call.not_found()
-                return await self.create(call, change(None), options, managed=policy.managed)
+                obj = change(None)
+                # Only POST minds one: here it said which object to change, and there is none.
+                obj["metadata"].pop("resourceVersion", None)
+                return await self.create(call, obj, options, managed=policy.managed)
             try:
                 return await self._update(call, record, change, options, policy)
             except Moved:
@@ -198,17 +201,22 @@ class Writer:
         if version and version != "0":
             raise modified(call)
         if not call.resource.strategy.unconditional_update and not policy.patch:
-            self._refuse(call, {"metadata": {"name": call.target.name}}, [meta.missing_version_error()])
+            # The one Invalid that names the plural.
+            resource = call.resource
+            errors = [meta.missing_version_error()]
+            raise invalid_error(resource.plural, resource.group, call.target.name, errors)
 
     def _own_fields(self, call: Call, obj: dict[str, Any], live: dict[str, Any] | None, options: WriteOptions) -> None:
+        subresource = call.target.subresource
         update_managed_fields(
             obj,
             live,
             schema=call.resource.strategy.schema,
             manager=options.field_manager,
             api_version=call.resource.api_version,
-            subresource=call.target.subresource,
-            now=meta.timestamp(self._world.clock.now()),
+            subresource=subresource,
+            # Upstream loses the time on the way from the Scale to its parent.
+            now="" if subresource == "scale" else meta.timestamp(self._world.clock.now()),
             reset=call.resource.strategy.reset_fields(call.target.subresource),
         )
 
@@ -223,7 +231,9 @@ class Writer:
     def _refuse(self, call: Call, obj: dict[str, Any], errors: list[FieldError]) -> None:
         if errors:
             name = str(obj["metadata"].get("name", ""))
-            raise invalid_error(call.resource.kind, call.resource.group, name, errors)
+            # Events of both groups are validated in the form of the core group.
+            group = "" if call.resource.storage == "events" else call.resource.group
+            raise invalid_error(call.resource.kind, group, name, errors)
 
     def _warn(self, call: Call, obj: dict[str, Any], old: dict[str, Any] | None) -> None:
         call.warnings.extend(call.resource.strategy.warnings(obj, old))

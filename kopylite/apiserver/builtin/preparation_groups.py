@@ -64,7 +64,7 @@ def create_job(job: Object, environment: Environment) -> None:
         return
     labels = spec["template"]["metadata"].setdefault("labels", {})
     # The job's own labels, when defaulted from the template's, are the same map in the real server too.
-    defaulted = metadata.get("labels") == labels
+    defaulted = not metadata.get("labels") or metadata["labels"] == labels
     for name in _NAME_LABELS:
         labels.setdefault(name, metadata.get("name", ""))
     for name in _UID_LABELS:

@@ -195,12 +195,12 @@ _MAX_NOTE = 1024
 
 
 def new_event(obj: Object) -> Errors:
+    found = core_event({"metadata": obj["metadata"], "involvedObject": obj.get("regarding") or {}})
     if not obj.get("eventTime"):
-        found: Errors = [required("eventTime")]
+        found.append(required("eventTime"))
         if obj.get("type") not in ("Normal", "Warning"):
-            found.append(invalid("type", obj.get("type", ""), f"has invalid value: {obj.get('type', '')}"))
+            found.append(invalid("type", "", f"has invalid value: {obj.get('type', '')}"))
         return found
-    found = []
     controller = obj.get("reportingController", "")
     if not controller:
         found.append(required("reportingController"))
