@@ -189,9 +189,7 @@ def _without(value: Any, names: tuple[str, ...]) -> Any:
         return value
     if isinstance(value, dict):
         # A name whose value is an object may be a field that is called so, as in a schema's properties.
-        return {
-            k: _without(v, names) for k, v in value.items() if k not in names or isinstance(v, dict)
-        }
+        return {k: _without(v, names) for k, v in value.items() if k not in names or isinstance(v, dict)}
     return [_without(inner, names) for inner in value] if isinstance(value, list) else value
 
 

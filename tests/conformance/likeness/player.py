@@ -109,7 +109,7 @@ class Player:
             if watching and reply.status == 200:
                 body: Any = await _events(reply, step)
             else:
-                body = _decoded(reply.content_type, await reply.text())
+                body = _decoded(reply.content_type, await reply.text(errors="replace"))
             kept = {name: reply.headers.getall(name) for name in HEADERS if name in reply.headers}
             return Answer(reply.status, kept, body)
 
