@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 
 from kopylite.apiserver.authorization import Authorizer, forbidden
 from kopylite.apiserver.decoding import decode_object
 from kopylite.apiserver.deletion import Deleter
-from kopylite.apiserver.discovery import Discovery
+from kopylite.apiserver.discovery import Discovery, page_not_found
 from kopylite.apiserver.lists import Reader
 from kopylite.apiserver.negotiation import Media, accept_media, decode_body
 from kopylite.apiserver.options import delete_options, list_options, write_options
@@ -16,9 +17,17 @@ from kopylite.apiserver.requests import Request, Response, Target, parse_target
 from kopylite.apiserver.resources import Resource
 from kopylite.apiserver.views import View
 from kopylite.apiserver.watches import Watch
-from kopylite.apiserver.world import Call, World, qualified_details
+from kopylite.apiserver.world import Call, Disconnect, World, not_found, qualified_details
 from kopylite.apiserver.writes import UpdatePolicy, Writer, Written, check_name
-from kopylite.errors import ApiError, BadRequest, Forbidden, MethodNotAllowed, NotFound, RequestEntityTooLarge
+from kopylite.errors import (
+    ApiError,
+    BadRequest,
+    Forbidden,
+    InternalError,
+    MethodNotAllowed,
+    NotFound,
+    RequestEntityTooLarge,
+)
 
 # --max-resource-write-bytes of upstream's handlers.
 MAX_BODY_BYTES = 3 * 1024 * 1024
@@ -28,10 +37,23 @@ STREAMING_LISTS_MINOR = 34
 # Errors about paths and methods, and refused patches, carry details with nothing in them.
 _EMPTY_DETAILS = (404, 405, 422)
 
+logger = logging.getLogger(__name__)
+
 Handler = Callable[[Call], Awaitable[Response]]
 # Sub-resources whose body is the parent itself: they are updates of a part of it.
 _COLLECTION_VERBS = ("create", "list", "watch", "deletecollection")
 _PARTIAL = frozenset({"status", "finalize", "approval", "ephemeralcontainers", "resize"})
+
+
+class _PageNotFound(Exception):
+    """No handler knows the path: in groups that only CRDs define, that is a plain 404."""
+
+
+class _Missing(NotFound):
+    """The path is below a known group, and leads to nothing."""
+
+    def __init__(self) -> None:
+        super().__init__("the server could not find the requested resource")
 
 
 class Core:
@@ -63,8 +85,15 @@ class Core:
         warnings: list[str] = []
         try:
             response = await self._answer(request, target, warnings)
+        except _PageNotFound:
+            response = page_not_found()
         except ApiError as error:
             response = error_response(request, error)
+        except Disconnect:
+            raise
+        except Exception as error:  # a fault of ours is an answer too: the client must not hang or guess
+            logger.exception("%s %s failed", request.method, request.path)
+            response = error_response(request, InternalError(f"Internal error occurred: {error}"))
         response.warnings[:0] = dict.fromkeys(warnings)
         for hook in self.world.hooks.after:
             response = await hook(request, response)
@@ -100,19 +129,19 @@ class Core:
     def _resource(self, request: Request, target: Target) -> Resource:
         """The resource that the path names. Raises NotFound or MethodNotAllowed."""
         resource = self.world.registry.find(target.group, target.version, target.resource)
-        missing = NotFound("the server could not find the requested resource")
+        missing = _Missing if self.world.registry.has_builtin(target.group) else _PageNotFound
         if resource is None:
-            raise missing
+            raise missing()
         own_namespace = resource.storage == "namespaces"
         if resource.namespaced != bool(target.namespace) and not own_namespace:
             collection = not _path_name(target)
             if not resource.namespaced or not collection:
-                raise missing
+                raise missing()
             if target.verb not in ("list", "watch"):
                 raise missing if resource.custom else not_allowed()
         subresource = resource.subresources.get(target.subresource) if target.subresource else None
         if target.subresource and subresource is None:
-            raise missing
+            raise not_found(resource, target.name) if resource.custom else missing()
         self._check_verb(resource, target, subresource.verbs if subresource else resource.verbs)
         return resource
 
@@ -131,7 +160,7 @@ class Core:
         verb = call.target.verb
         if verb == "watch":
             return self._watch(call)
-        media = accept_media(call.request, collection=verb in _COLLECTION_VERBS)
+        media = accept_media(call.request, collection=verb in _COLLECTION_VERBS, custom=call.resource.custom)
         if verb == "get":
             return Response(body=await self.reader.get(call, media), content_type=media.type)
         if verb in ("list", "deletecollection"):

@@ -18,6 +18,7 @@ from kopylite.apiserver.deletion import Deleter
 from kopylite.apiserver.history import DELETED, Change, Record
 from kopylite.apiserver.metadata import timestamp
 from kopylite.apiserver.options import DeleteOptions
+from kopylite.apiserver.patching.apply import update_managed_fields
 from kopylite.apiserver.requests import Request, Target
 from kopylite.apiserver.resources import Resource
 from kopylite.apiserver.world import Call, World
@@ -68,10 +69,26 @@ class CrdServing:
         others = [other.decode() for other in self._records()]
         settled = establish(crd, others, self._now())
         if settled != crd:
+            self._own_status(settled, crd)
             # Comes back here as a change of its own.
             self._world.store.update(STORAGE, record.key, settled, record, shape=record.shape, fields=record.fields)
         elif is_established(crd):
             self._serve(record.name, crd, previous)
+
+    def _own_status(self, crd: dict[str, Any], before: dict[str, Any]) -> None:
+        """The server itself is the manager of what it writes into a CRD's status."""
+        group, version, plural = "apiextensions.k8s.io", "v1", "customresourcedefinitions"
+        resource = self._world.registry.find(group, version, plural)
+        if resource is not None:
+            update_managed_fields(
+                crd,
+                before,
+                schema=resource.strategy.schema,
+                manager="kube-apiserver",
+                api_version=resource.api_version,
+                subresource="status",
+                now=self._now(),
+            )
 
     def _serve(self, name: str, crd: dict[str, Any], previous: Record | None) -> None:
         before = self._served.get(name, [])

@@ -8,11 +8,13 @@ from typing import Any
 import msgspec
 
 from kopylite.apiserver.metadata import decode_metadata
+from kopylite.apiserver.negotiation import unrecognized
 from kopylite.apiserver.resources import Resource
+from kopylite.apiserver.schema.field_errors import invalid, invalid_error
 from kopylite.apiserver.schema.objectmeta import MetadataError
 from kopylite.apiserver.views import go_package
 from kopylite.apiserver.world import Call
-from kopylite.errors import BadRequest
+from kopylite.errors import ApiError, BadRequest
 
 _HEAD = ("apiVersion", "kind", "metadata")
 # Upstream cuts the list of decoding problems there.
@@ -20,23 +22,39 @@ _MAX_STRICT_ERRORS = 10
 
 
 def check_kind(resource: Resource, obj: dict[str, Any]) -> None:
-    """The body's apiVersion and kind must be the endpoint's; missing ones are filled in. Raises BadRequest."""
-    api_version = obj.get("apiVersion") or resource.api_version
+    """The body's apiVersion and kind must be the endpoint's. Built-ins may leave them out.
+
+    Raises:
+        BadRequest: another kind, or none for a custom resource.
+        Invalid: another kind for a custom resource.
+    """
+    if resource.custom and not obj.get("kind"):
+        body = msgspec.json.encode(obj)
+        raise unrecognized(resource.kind, f"Object 'Kind' is missing in '{body.decode()}'", body)
+    api_version = obj.get("apiVersion") or ("" if resource.custom else resource.api_version)
     kind = obj.get("kind") or resource.kind
     if not isinstance(api_version, str) or not isinstance(kind, str):
         raise BadRequest(f"the object provided is unrecognized (must be of type {resource.kind})")
     if (api_version, kind) != (resource.api_version, resource.kind):
         version = api_version.rpartition("/")[2]
         if resource.custom:
-            wanted = resource.group + "/" + resource.version + ", Kind=" + resource.kind
-            given = api_version.rpartition("/")[0]
-            text = f"{given}/{version}, Kind={kind}"
-            raise BadRequest(f"the object provided is unrecognized: it is {text}, and must be {wanted}")
+            raise _custom_kind_error(resource, obj)
         internal = f"{go_package(resource)}.{resource.kind}"
         package = api_version.rpartition("/")[2]
         reason = f"converting ({package}.{kind}) to ({internal}): unknown conversion"
         raise BadRequest(f'{kind} in version "{version}" cannot be handled as a {resource.kind}: {reason}')
     obj["apiVersion"], obj["kind"] = api_version, kind
+
+
+def _custom_kind_error(resource: Resource, obj: dict[str, Any]) -> ApiError:
+    errors = []
+    if obj["kind"] != resource.kind:
+        errors.append(invalid("kind", obj["kind"], f"must be {resource.kind}"))
+    if obj.get("apiVersion", "") != resource.api_version:
+        errors.append(invalid("apiVersion", obj.get("apiVersion", ""), f"must be {resource.api_version}"))
+    metadata = obj.get("metadata")
+    name = str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
+    return invalid_error(obj["kind"], resource.group, name, errors)
 
 
 def decode_object(call: Call, obj: dict[str, Any], duplicates: Sequence[str], field_validation: str) -> dict[str, Any]:

@@ -44,7 +44,7 @@ class Deleter:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self.marks: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {"namespaces": _terminating}
+        self.marks: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {"namespaces": self._terminating}
 
     async def delete(self, call: Call, options: DeleteOptions) -> tuple[int, bytes]:
         """Delete or mark the object that the path names.
@@ -126,6 +126,11 @@ class Deleter:
             metadata["deletionGracePeriodSeconds"] = grace
         return obj
 
+    def _terminating(self, namespace: dict[str, Any]) -> dict[str, Any]:
+        """Namespaces get no grace period, but a phase."""
+        namespace["metadata"]["deletionTimestamp"] = timestamp(self._world.clock.now())
+        return {**namespace, "status": {**namespace.get("status", {}), "phase": "Terminating"}}
+
     async def delete_collection(self, call: Call, records: list[Record], options: DeleteOptions) -> None:
         """Delete these one by one; those that are gone meanwhile are skipped."""
         for record in records:
@@ -140,10 +145,6 @@ class Deleter:
         return msgspec.json.encode(
             {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
         )
-
-
-def _terminating(namespace: dict[str, Any]) -> dict[str, Any]:
-    return {**namespace, "status": {**namespace.get("status", {}), "phase": "Terminating"}}
 
 
 def check_preconditions(call: Call, record: Record, options: DeleteOptions) -> None:

@@ -32,7 +32,7 @@ class Discovery:
             return self._respond_aggregated(request)
         document = self._document(request.path)
         if document is None:
-            return Response(404, b"404 page not found\n", "text/plain; charset=utf-8")
+            return page_not_found()
         media = accept_media(request, views=False)
         return Response(body=media.encode(document), content_type=media.type, headers={"Vary": "Accept"})
 
@@ -47,8 +47,10 @@ class Discovery:
             return {"kind": "APIGroup", "apiVersion": "v1", **self._group(parts[1])}
         if parts[:1] == ["api"]:
             return self._resource_list("", parts[1]) if len(parts) == 2 else _missing()
-        if len(parts) >= 3 and parts[0] == "apis" and self._registry.versions(parts[1]):
-            return self._resource_list(parts[1], parts[2]) if len(parts) == 3 else _missing()
+        if len(parts) == 3 and parts[0] == "apis" and parts[2] in self._registry.versions(parts[1]):
+            return self._resource_list(parts[1], parts[2])
+        if len(parts) >= 3 and parts[0] == "apis" and self._registry.has_builtin(parts[1]):
+            return _missing()
         return None
 
     def _core_versions(self) -> dict[str, Any]:
@@ -108,8 +110,19 @@ class Discovery:
         return {"version": version, "resources": resources, "freshness": "Current"}
 
 
+def page_not_found() -> Response:
+    """What comes for a path that no handler knows."""
+    return Response(404, b"404 page not found\n", "text/plain; charset=utf-8")
+
+
 def _missing() -> dict[str, Any]:
     raise NotFound("the server could not find the requested resource")
+
+
+def _subresources(resource: Resource) -> list[Subresource]:
+    """Of built-ins by name, of custom resources as declared: status before scale."""
+    declared = list(resource.subresources.values())
+    return declared if resource.custom else sorted(declared, key=lambda sub: sub.name)
 
 
 def _entry(resource: Resource) -> dict[str, Any]:

@@ -146,7 +146,7 @@ def update_errors(metadata: dict[str, Any], old: dict[str, Any], *, custom: bool
 
 
 def missing_version_error() -> FieldError:
-    return invalid("metadata.resourceVersion", RawText("0x0"), "must be specified for an update")
+    return invalid("metadata.resourceVersion", 0, "must be specified for an update")
 
 
 def _shared_errors(metadata: dict[str, Any], *, custom: bool) -> list[FieldError]:

@@ -20,7 +20,7 @@ _TYPES = (JSON, YAML)
 # What errors name. It is the real server's list, though answers here are never protobuf.
 _NAMED = f"{JSON}, {YAML}, {PROTOBUF}"
 _STREAMS = f"{JSON};stream=watch, {PROTOBUF};stream=watch"
-_SHOWN_BYTES = 1024
+_SHOWN_BYTES = 30
 _TABLE_VERSIONS = ("v1", "v1beta1")
 _VIEWS = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
 
@@ -61,17 +61,19 @@ class Media:
         return msgspec.json.format(body, indent=2) if self.pretty else body
 
 
-def accept_media(request: Request, *, watch: bool = False, views: bool = True, collection: bool = False) -> Media:
+def accept_media(
+    request: Request, *, watch: bool = False, views: bool = True, collection: bool = False, custom: bool = False
+) -> Media:
     """The first form in the Accept header that can be served. Raises NotAcceptable.
 
     Args:
         views: whether Table and PartialObjectMetadata make sense for this answer.
-        collection: the path is one that can be watched; for the error's text.
+        collection, custom: the path is one that can be watched, or one of a custom resource; for the error's text.
     """
     pretty = _wants_pretty(request)
     include = request.param("includeObject") or "Metadata"
     header = request.headers.get("accept", "")
-    known = False
+    known = custom
     for media_type, parameters in _clauses(header) if header else [("*/*", {})]:
         media_type = JSON if media_type == "*/*" else media_type
         known = known or media_type in (*_TYPES, PROTOBUF)
@@ -150,20 +152,23 @@ def decode_body(request: Request, kind: str, *, custom: bool = False) -> tuple[d
             return from_yaml(request.body), []
         return from_json(request.body)
     except (ValueError, yaml.YAMLError) as error:
-        raise _unrecognized(kind, _go_text(error), request.body) from None
+        raise unrecognized(kind, _go_text(error), request.body) from None
 
 
 def _decode_protobuf(body: bytes, kind: str) -> dict[str, Any]:
     try:
         return protobuf.decode(body)
     except protobuf.MalformedProtobuf as error:
-        raise _unrecognized(kind, str(error), body) from None
+        raise unrecognized(kind, str(error), body) from None
 
 
-def _unrecognized(kind: str, text: str, body: bytes) -> BadRequest:
-    # What looks like JSON is shown as it is, all else in hexadecimal.
+def unrecognized(kind: str, text: str, body: bytes) -> BadRequest:
+    """The 400 for a body that is no object of a known kind, with its beginning."""
     start = body[:_SHOWN_BYTES]
+    # What looks like JSON is shown as it is, all else in hexadecimal.
     shown = start.decode("utf-8", "replace") if start.lstrip().startswith(b"{") else start.hex()
+    if len(body) > _SHOWN_BYTES:
+        shown += " ..."
     return BadRequest(f"the object provided is unrecognized (must be of type {kind}): {text} ({shown or '<empty>'})")
 
 
@@ -274,11 +279,17 @@ def _key_text(key: Any) -> str:
     return str(key)
 
 
+# YAML 1.1 takes these for booleans; PyYAML reads them as text, and would leave them bare.
+_YAML_BOOLEANS = frozenset("yYnN")
+
+
 class _GoStyle(_Dumper):  # type: ignore[misc]
     """Double quotes where quotes are needed, as Go's encoder does."""
 
 
 def _represent_text(dumper: Any, text: str) -> Any:
+    if text in _YAML_BOOLEANS:
+        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"')
     plain = dumper.resolve(yaml.ScalarNode, text, (True, False)) == "tag:yaml.org,2002:str"
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if plain and text else '"')
 

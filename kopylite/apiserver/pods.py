@@ -30,6 +30,8 @@ class PodEndpoints:
     async def bind(self, call: Call) -> Response:
         """Assign a pod to a node, once. Raises NotFound, Conflict, BadRequest."""
         binding, _ = decode_body(call.request, "Binding")
+        if (binding.get("metadata") or {}).get("name") != call.target.name:
+            raise BadRequest("name in URL does not match name in Binding object")
         node = (binding.get("target") or {}).get("name")
         if not node:
             raise BadRequest("target.name is required")

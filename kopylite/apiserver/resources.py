@@ -168,6 +168,10 @@ class Registry:
                     found.setdefault(resource.storage, resource)
         return found
 
+    def has_builtin(self, group: str) -> bool:
+        """Whether a group has resources that no CRD defines."""
+        return any(not resource.custom for resource in self if resource.group == group)
+
     def __iter__(self) -> Iterator[Resource]:
         for served in self._by_version.values():
             yield from served.values()

@@ -8,6 +8,8 @@ from typing import Any
 from kopylite.apiserver.authorization import Authorizer
 from kopylite.apiserver.metadata import timestamp
 from kopylite.apiserver.negotiation import accept_media, decode_body
+from kopylite.apiserver.options import write_options
+from kopylite.apiserver.patching.apply import update_managed_fields
 from kopylite.apiserver.requests import Response, Target, User
 from kopylite.apiserver.schema.field_errors import FieldError, invalid, invalid_error
 from kopylite.apiserver.world import Call, World
@@ -111,7 +113,22 @@ class Reviews:
         given, _ = decode_body(call.request, call.resource.kind)
         head = {"kind": call.resource.kind, "apiVersion": call.resource.api_version}
         metadata = {key: value for key, value in (given.get("metadata") or {}).items() if value}
-        return {**head, "metadata": metadata, "spec": given.get("spec") or {}}
+        review = {**head, "metadata": metadata, "spec": given.get("spec") or {}}
+        if review["spec"] and call.target.resource != "selfsubjectrulesreviews":
+            self._own_fields(call, review)
+        return review
+
+    def _own_fields(self, call: Call, review: dict[str, Any]) -> None:
+        """Nothing of a review is kept, and yet the real server notes whose fields it has."""
+        update_managed_fields(
+            review,
+            None,
+            schema=call.resource.strategy.schema,
+            manager=write_options(call.request, "CreateOptions").field_manager,
+            api_version=call.resource.api_version,
+            subresource="",
+            now=timestamp(self._world.clock.now()),
+        )
 
     def _answer(self, call: Call, review: dict[str, Any], status: dict[str, Any]) -> Response:
         media = accept_media(call.request, views=False)

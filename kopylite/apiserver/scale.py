@@ -132,8 +132,6 @@ def checked_replicas(call: Call, scale: dict[str, Any]) -> int:
     """spec.replicas of a Scale. Raises BadRequest or Invalid."""
     replicas = (scale.get("spec") or {}).get("replicas")
     if replicas is None:
-        if call.resource.custom:
-            raise BadRequest(f'the spec replicas field ".{".".join(paths.spec_replicas)}" cannot be empty')
         replicas = 0
     if isinstance(replicas, bool) or not isinstance(replicas, int):
         raise BadRequest("json: cannot unmarshal string into Go struct field ScaleSpec.spec.replicas of type int32")

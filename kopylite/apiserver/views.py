@@ -48,7 +48,7 @@ class View:
             return self._media.encode(self._table.table(objects, list_metadata))
         if self._media.view != "PartialObjectMetadataList":
             text = "you requested PartialObjectMetadata, but the requested object is a list"
-            raise NotAcceptable(f"{text} (*{go_package(self._resource)}.{self._resource.list_kind})")
+            raise NotAcceptable(f"{text} (*{go_list_type(self._resource)})")
         items = [partial_metadata(obj, self._api_version) for obj in objects]
         document = {"kind": self._media.view, "apiVersion": self._api_version, "metadata": list_metadata}
         return self._media.encode({**document, "items": items})
@@ -58,6 +58,8 @@ class View:
         if not self._resource.custom:
             # Typed lists do not repeat what the list's kind says.
             bodies = (b"{" + body[len(self._head) :] if body.startswith(self._head) else body for body in bodies)
+        if self._resource.custom:
+            list_metadata = {"continue": "", **list_metadata}
         document = {
             "kind": self._resource.list_kind,
             "apiVersion": self._resource.api_version,
@@ -100,8 +102,14 @@ class View:
 
 
 def go_package(resource: Resource) -> str:
-    """Where Go keeps the internal form of a built-in kind, as some messages show it."""
+    """Where Go keeps the internal form of a kind, as some messages show it."""
     return resource.group.split(".")[0] or "core"
+
+
+def go_list_type(resource: Resource) -> str:
+    if resource.custom:
+        return "unstructured.UnstructuredList"
+    return f"{go_package(resource)}.{resource.list_kind}"
 
 
 def error_event(status: dict[str, Any]) -> bytes:
