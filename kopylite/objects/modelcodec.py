@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Generic, Literal, TypeVar, get_origin
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, TypeVar, cast, get_origin
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -29,6 +30,7 @@ _EMPTY_FOR = {
     "dataclass_type": dict,
 } | dict.fromkeys(("list_type", "set_type", "frozen_set_type", "tuple_type"), list)
 
+_rules: WeakKeyDictionary[type[BaseModel], dict[str, _Rule]] = WeakKeyDictionary()
 _codecs: WeakKeyDictionary[type[BaseModel], ModelCodec[Any]] = WeakKeyDictionary()
 
 
@@ -102,6 +104,39 @@ def to_wire(value: BaseModel | Mapping[str, Any]) -> dict[str, Any]:
     return codec_of(type(value)).encode(value) if isinstance(value, BaseModel) else dict(value)
 
 
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """What writing a field depends on.
+
+    Attributes:
+        null_is_absence: None is the default, so a null need not be written.
+        constant: a Literal, such as the tag of a union: it says which variant this is, so it is never left out.
+        default: makes what the field holds when nobody gave it a value.
+    """
+
+    null_is_absence: bool
+    constant: bool
+    default: Callable[[], Any]
+
+
+def _rules_of(cls: type[BaseModel]) -> dict[str, _Rule]:
+    rules = _rules.get(cls)
+    if rules is None:
+        rules = _rules[cls] = {
+            name: _Rule(field.default is None, get_origin(field.annotation) is Literal, _default_of(field))
+            for name, field in cls.model_fields.items()
+        }
+    return rules
+
+
+def _default_of(field: FieldInfo) -> Callable[[], Any]:
+    if field.default_factory is None:
+        return lambda: field.default
+    if field.default_factory_takes_validated_data:
+        return object  # it depends on other fields: equal to nothing, so what it made is written
+    return cast("Callable[[], Any]", field.default_factory)
+
+
 def _review(value: Any) -> _Exclusion:
     """Prepare a value for `exclude_unset`, and say what else to leave out.
 
@@ -110,30 +145,26 @@ def _review(value: Any) -> _Exclusion:
     """
     exclusion: _Exclusion = {}
     if isinstance(value, BaseModel):
-        for name, field in type(value).model_fields.items():
+        given = value.model_fields_set
+        for name, rule in _rules_of(type(value)).items():
             inner = value.__dict__.get(name)  # not getattr: it would warn of deprecated fields
             if inner is None:
-                if name in value.model_fields_set and field.default is None:
+                if rule.null_is_absence and name in given:
                     exclusion[name] = True
             elif isinstance(inner, (BaseModel, list, dict, set)):
                 nested = _review(inner)
-                if name not in value.model_fields_set and inner != _default_of(field):
-                    value.model_fields_set.add(name)
+                if name not in given and inner != rule.default():
+                    given.add(name)
                 if nested:
                     exclusion[name] = nested
-            elif get_origin(field.annotation) is Literal:
-                # A constant such as the tag of a union says which variant this is: it is never left out.
-                value.model_fields_set.add(name)
+            elif rule.constant:
+                given.add(name)
         return {} if isinstance(value, RootModel) else exclusion
     items: Any = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in items:
         if isinstance(inner, (BaseModel, list, dict)) and (nested := _review(inner)):
             exclusion[key] = nested
     return exclusion
-
-
-def _default_of(field: FieldInfo) -> Any:
-    return field.get_default(call_default_factory=True, validated_data={})
 
 
 def _faults(error: ValidationError) -> list[Any]:

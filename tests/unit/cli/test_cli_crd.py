@@ -112,3 +112,11 @@ def test_what_the_server_will_not_check_is_noted(module: Path, capsys: pytest.Ca
     module.write_text(MODULE.replace("replicas: int = 1", "replicas: bool | str = True"))
     assert main(["crd", f"{module}:MyApp"]) == 0
     assert "note: MyApp.spec.replicas: the server does not check" in capsys.readouterr().err
+
+
+def test_the_other_versions_of_a_kind_belong_to_its_crd(module: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    module.write_text(MODULE + 'class MyAppV2(MyApp, version="v2", kind="MyApp", storage=False):\n' + "    pass\n")
+    for target in (f"{module}:app", f"{module}:MyApp", str(module)):
+        assert main(["crd", target]) == 0
+        crd = next(yaml.safe_load_all(capsys.readouterr().out))
+        assert [version["name"] for version in crd["spec"]["versions"]] == ["v2", "v1"]
