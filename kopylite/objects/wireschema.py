@@ -6,6 +6,7 @@ a tree, nested models included, in which
 - a field without an alias of its own is called by its camelCase name, and its Python name is accepted on input;
 - fields that the model does not know are kept instead of dropped (unless the model says `extra="forbid"`), so
   that reading, changing and writing an object loses nothing;
+- computed fields are not written, since the server does not know them;
 - whole floats are integers, durations are texts like "1h30m", bytes are base64 and times without a zone are UTC,
   as in Kubernetes' own types.
 
@@ -73,6 +74,7 @@ def wire_schema(schema: Any, *, keep_all: bool = False) -> Any:
     if kind in ("model", "typed-dict") and not copy.get("root_model"):
         _keep_unknown(copy, keep_all)
     if kind in ("model-fields", "typed-dict"):
+        copy["computed_fields"] = []
         for name, field in copy["fields"].items():
             _name_field(name, field)
     elif kind == "dataclass-args":

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import copy
 import json
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Annotated, Any, Literal
 
 import pytest
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, computed_field, field_validator, model_validator
 
 from kopylite.errors import DecodeError
 from kopylite.objects import CustomResource, MicroTime, Time, adapter_of, to_wire
@@ -203,6 +204,47 @@ def test_a_map_is_in_wire_form_already() -> None:
     given = {"a_b": 1}
     assert to_wire(given) == given
     assert to_wire(given) is not given
+
+
+def test_computed_fields_stay_in_python() -> None:
+    class Square(BaseModel):
+        side: int
+
+        @computed_field  # type: ignore[prop-decorator]
+        @property
+        def area(self) -> int:
+            return self.side**2
+
+    assert to_wire(Square(side=3)) == {"side": 3}
+
+
+def test_validators_of_the_user_run_when_an_object_is_read() -> None:
+    class Range(BaseModel):
+        low_end: int
+        high_end: int
+
+        @field_validator("low_end")
+        @classmethod
+        def positive(cls, value: int) -> int:
+            return abs(value)
+
+        @model_validator(mode="after")
+        def ordered(self) -> Range:
+            if self.low_end > self.high_end:
+                raise ValueError("the low end is above the high end")
+            return self
+
+    assert codec_of(Range).decode(wire(lowEnd=-1, highEnd=2)).low_end == 1
+    with pytest.raises(DecodeError, match="the low end is above the high end"):
+        codec_of(Range).decode(wire(lowEnd=3, highEnd=2))
+
+
+def test_copies_are_independent_and_keep_unknown_fields() -> None:
+    robot = codec_of(Robot).decode(wire(serial=1, parts=[{"partName": "arm", "bolts": 2}]))
+    twin = copy.deepcopy(robot)
+    twin.parts[0].part_name = "leg"
+    assert to_wire(robot)["parts"] == [{"partName": "arm", "bolts": 2}]
+    assert to_wire(twin)["parts"] == [{"partName": "leg", "bolts": 2}]
 
 
 def test_deprecated_fields_are_written_without_a_warning() -> None:
