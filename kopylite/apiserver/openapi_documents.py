@@ -1,4 +1,4 @@
-"""OpenApi: the documents under /openapi/v3, made from what the registry serves. Pure.
+"""OpenApi: the documents under /openapi, made from what the registry serves. Pure.
 
 kubectl reads schemas (explain, validation), and from each PATCH operation its kind, content types (a strategic
 merge there or not decides how `apply` patches) and query parameters. Documents are made when they are asked
@@ -14,6 +14,7 @@ from typing import Any
 from kopylite.apiserver.builtin.data import OWN_KEYS, SCHEMAS, documents
 from kopylite.apiserver.custom_resources import CustomResourceStrategy
 from kopylite.apiserver.openapi_paths import DocumentPaths, Names
+from kopylite.apiserver.openapi_v2 import definition, document
 from kopylite.apiserver.resources import Registry, Resource
 from kopylite.apiserver.schema.publish import META, published, published_list
 
@@ -63,6 +64,27 @@ class OpenApi:
         if cached is None or cached[0] != digest:
             cached = self._cache[key] = digest, self._make(resources)
         return cached[1]
+
+    def swagger(self) -> dict[str, Any]:
+        """The document of /openapi/v2, which covers everything. Made anew when what is served has changed."""
+        generation = str(self._registry.generation)
+        cached = self._cache.get("v2")
+        if cached is None or cached[0] != generation:
+            definitions = {name: definition(self._builtin(name), custom=False) for name in SCHEMAS}
+            for resources in self._custom_versions():
+                schemas = self._custom_schemas(resources)
+                names = schemas.keys() - SCHEMAS.keys()
+                definitions |= {name: definition(schemas[name], custom=True) for name in names}
+            made = document(dict(sorted(definitions.items())), self._minor)
+            cached = self._cache["v2"] = generation, made
+        return cached[1]
+
+    def _custom_versions(self) -> Iterator[list[Resource]]:
+        for group in self._registry.groups():
+            for version in self._registry.versions(group):
+                resources = self._registry.resources(group, version)
+                if resources[0].custom:
+                    yield resources
 
     def hash(self, key: str) -> str:
         """The current hash of a document, as the index has it; for ETag."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from kopylite.apiserver.negotiation import accept_media
+from typing import Any
+
+from kopylite.apiserver.negotiation import accept_media, wants
 from kopylite.apiserver.openapi_documents import OpenApi
+from kopylite.apiserver.openapi_v2 import PROTOBUF, to_protobuf
 from kopylite.apiserver.requests import Request, Response
-from kopylite.errors import NotAcceptable
 
 _V3, _V2 = "/openapi/v3", "/openapi/v2"
 # A document's address holds its hash, so that it may be kept for ever.
@@ -17,12 +19,14 @@ class OpenApiEndpoint:
 
     def __init__(self, documents: OpenApi) -> None:
         self._documents = documents
+        # A document of v2 and its protobuf form.
+        self._encoded: tuple[dict[str, Any] | None, bytes] = (None, b"")
 
     def __call__(self, request: Request) -> Response:
-        """Raises NotAcceptable: v2 is served by newer servers mostly as protobuf, which is not spoken here."""
+        """Raises NotAcceptable."""
         path = request.path.rstrip("/")
         if path == _V2:
-            raise NotAcceptable("406: Not Acceptable\n\nOpenAPI v2 is not served; use /openapi/v3")
+            return self._swagger(request)
         if path == _V3:
             media = accept_media(request, views=False)
             return Response(body=media.encode(self._documents.index()), content_type=media.type)
@@ -36,3 +40,13 @@ class OpenApiEndpoint:
             return Response(304, headers=headers)
         media = accept_media(request, views=False)
         return Response(body=media.encode(document), content_type=media.type, headers=headers)
+
+    def _swagger(self, request: Request) -> Response:
+        document = self._documents.swagger()
+        if not wants(request, PROTOBUF):
+            media = accept_media(request, views=False)
+            return Response(body=media.encode(document), content_type=media.type)
+        if self._encoded[0] is not document:
+            self._encoded = document, to_protobuf(document)
+        # Upstream cannot say its own name: an @ has no place in a media type.
+        return Response(body=self._encoded[1], content_type=PROTOBUF.replace("@", "."))
