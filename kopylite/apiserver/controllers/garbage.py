@@ -44,7 +44,8 @@ class GarbageCollector:
         self._actor = Actor(core, NAME)
         self._graph = OwnerGraph()
         self._work: WorkList[Item] = WorkList("garbage collector", self._attempt)
-        self._gone: dict[str, None] = {}
+        # With their namespaces: no dependent elsewhere learns from these that its owner is gone.
+        self._gone: dict[tuple[str, str], None] = {}
         self._unresolved: set[Item] = set()
         self._reported: set[tuple[str, str]] = set()
 
@@ -89,7 +90,7 @@ class GarbageCollector:
         self._reported = {pair for pair in self._reported if pair[0] != record.uid} if self._reported else set()
         dependents = self._graph.dependents(record.uid)
         if dependents:
-            self._gone[record.uid] = None
+            self._gone[record.uid, record.namespace] = None
             if len(self._gone) > _KNOWN_GONE:
                 del self._gone[next(iter(self._gone))]
         for dependent in dependents:
@@ -157,7 +158,7 @@ class GarbageCollector:
         Raises:
             _Unresolved, _Invalid.
         """
-        if reference.uid in self._gone:
+        if (reference.uid, record.namespace) in self._gone or (reference.uid, "") in self._gone:
             return None
         kind = self._registry.find_kind(reference.api_version, reference.kind)
         if kind is None:
