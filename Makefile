@@ -32,6 +32,12 @@ test: setup ## the tests that need nothing but Python (real-server tests skip wi
 test-all: setup ## everything; a missing real API server is a failure, not a skip
 	KOPYLITE_REQUIRE_REAL=1 $(BIN)/pytest -q
 
+demo: setup ## the MyApp sample on a cluster in the process: what it does, step by step, checked
+	@$(BIN)/python -m samples.myapp.demo
+
+dev: setup ## the MyApp sample and a cluster for it, for kubectl, until Ctrl-C
+	@$(BIN)/python -m kopylite run samples.myapp.operator:app --dev
+
 fmt: setup ## format and apply the safe fixes
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .

@@ -71,7 +71,8 @@ def run(args: argparse.Namespace) -> int:
     """Serve until a signal comes; the exit code is one of `Exit`."""
     import anyio
 
-    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    # What its own controllers tell is of interest only when it is trouble.
+    logging.basicConfig(level=logging.WARNING, format="%(message)s")
     try:
         simulate = not (args.no_simulator or args.no_controllers)
         anyio.run(_serve, options_of(args), args.write_kubeconfig.absolute(), simulate)

@@ -11,6 +11,7 @@ from kopylite.testing.simulator.workloads import (
     NODE,
     POD,
     REVISION,
+    absence_ends,
     controlled,
     counts,
     create_pod,
@@ -34,6 +35,7 @@ async def _all_of_them(node: Unstructured, ctx: Context) -> list[Request]:
 
 
 @app.reconciler(DAEMON_SET, owns=[POD, REVISION], watches=[watch(NODE, map=_all_of_them)])
+@absence_ends
 async def reconcile(ctx: Context, request: Request) -> None:
     """A pod for each node that has none, none twice, and those of an old template replaced in turn."""
     daemon_set = await ctx.client.find(DAEMON_SET, request)

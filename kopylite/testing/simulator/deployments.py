@@ -12,6 +12,7 @@ from kopylite.testing.simulator.rollout import Rollout, rollout_of
 from kopylite.testing.simulator.workloads import (
     DEPLOYMENT,
     REPLICA_SET,
+    absence_ends,
     controlled,
     copy_missing,
     template_hash,
@@ -39,6 +40,7 @@ class Sets:
 
 
 @app.reconciler(DEPLOYMENT, owns=[REPLICA_SET])
+@absence_ends
 async def reconcile(ctx: Context, request: Request) -> None:
     """One step of the rollout, and the status. The next step follows from what it changes."""
     deployment = await ctx.client.find(DEPLOYMENT, request)

@@ -6,7 +6,7 @@ from typing import Any
 
 from kopylite import App, Context, Kind, Request, Unstructured
 from kopylite.controller import watch
-from kopylite.testing.simulator.workloads import POD, controlled, is_ready
+from kopylite.testing.simulator.workloads import POD, absence_ends, controlled, is_ready
 
 app = App("endpointslice-controller")
 
@@ -26,6 +26,7 @@ def _selects(service: Unstructured, pod: Unstructured) -> bool:
 
 
 @app.reconciler(SERVICE, owns=[SLICE], watches=[watch(POD, map=_services_of)])
+@absence_ends
 async def reconcile(ctx: Context, request: Request) -> None:
     """One slice for each Service: enough for as many pods as a developer has."""
     service = await ctx.client.find(SERVICE, request)

@@ -11,6 +11,7 @@ from kopylite import App, Context, Request, Result, Unstructured
 from kopylite.testing.simulator.workloads import (
     JOB,
     POD,
+    absence_ends,
     condition_of,
     controlled,
     counts,
@@ -32,6 +33,7 @@ RESUMED = ("JobResumed", "Job resumed")
 
 
 @app.reconciler(JOB, owns=[POD])
+@absence_ends
 async def reconcile(ctx: Context, request: Request) -> Result | None:
     """Start pods, count how they end, and finish the Job."""
     job = await ctx.client.find(JOB, request)

@@ -8,7 +8,7 @@ from typing import Any
 
 from kopylite import App, Conflict, Context, Request, Result, Unstructured
 from kopylite.testing.simulator.simulation import FAILS_ANNOTATION, Simulation
-from kopylite.testing.simulator.workloads import NODE, POD, condition_of, parse_time, stamp
+from kopylite.testing.simulator.workloads import NODE, POD, absence_ends, condition_of, parse_time, stamp
 
 # 10.244.0.0/16, the pod network of many a small cluster.
 _NETWORK, _ADDRESSES = "10.244", 65534
@@ -21,6 +21,7 @@ def kubelet_app(plan: Simulation) -> App:
     app.cache(NODE)
 
     @app.reconciler(POD)
+    @absence_ends
     async def reconcile(ctx: Context, request: Request) -> Result | None:
         pod = await ctx.client.find(POD, request)
         if pod is None:

@@ -8,6 +8,7 @@ from kopylite import App, Context, Request, Result, Unstructured
 from kopylite.testing.simulator.workloads import (
     POD,
     REPLICA_SET,
+    absence_ends,
     available_in,
     controlled,
     counts,
@@ -20,6 +21,7 @@ app = App("replicaset-controller")
 
 
 @app.reconciler(REPLICA_SET, owns=[POD])
+@absence_ends
 async def reconcile(ctx: Context, request: Request) -> Result | None:
     """Create what is missing, delete what is too much, count what is there."""
     replica_set = await ctx.client.find(REPLICA_SET, request)

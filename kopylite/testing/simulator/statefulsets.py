@@ -9,6 +9,7 @@ from kopylite.testing.simulator.workloads import (
     POD,
     REVISION,
     STATEFUL_SET,
+    absence_ends,
     available_in,
     controlled,
     counts,
@@ -25,6 +26,7 @@ REVISION_LABEL = "controller-revision-hash"
 
 
 @app.reconciler(STATEFUL_SET, owns=[POD, REVISION])
+@absence_ends
 async def reconcile(ctx: Context, request: Request) -> Result | None:
     """The next step for the first pod that is not as it should be, and the status."""
     stateful_set = await ctx.client.find(STATEFUL_SET, request)

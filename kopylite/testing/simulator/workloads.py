@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, MutableMapping
 from datetime import datetime
 from typing import Any
 
-from kopylite import Context, Kind, Unstructured
-from kopylite.errors import AlreadyExists, Forbidden
+from kopylite import Context, Kind, Request, Result, Unstructured
+from kopylite.controller import Reconcile
+from kopylite.errors import AlreadyExists, Forbidden, NotFound
 
 DEPLOYMENT = Kind("apps/v1", "Deployment")
 REPLICA_SET = Kind("apps/v1", "ReplicaSet")
@@ -23,6 +25,20 @@ NODE = Kind("v1", "Node")
 OWNER_INDEX = "metadata.ownerReferences.uid"
 # Consonants and digits, so that no name comes out as a word; upstream's alphabet of hashes.
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+
+
+def absence_ends(reconcile: Reconcile) -> Reconcile:
+    """A run whose object, or child, has gone by the time it writes has nothing more to do: the deletion itself starts
+    the run that may be needed then."""
+
+    @functools.wraps(reconcile)
+    async def wrapped(ctx: Context, request: Request) -> Result | None:
+        try:
+            return await reconcile(ctx, request)
+        except NotFound:
+            return None
+
+    return wrapped
 
 
 async def controlled(ctx: Context, kind: Kind, owner: Unstructured) -> list[Unstructured]:
