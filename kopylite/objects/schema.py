@@ -143,7 +143,7 @@ class SchemaBuilder:
         elif kind == "array":
             self._add_items(schema, node, path)
         elif kind is None and not any("x-kubernetes-int-or-string" in part for part in (node, schema)):
-            schema |= {PRESERVE_UNKNOWN: True, "nullable": True}
+            schema |= {PRESERVE_UNKNOWN: True} if "enum" in schema else {PRESERVE_UNKNOWN: True, "nullable": True}
         self._check_values(schema, path)
         return self._finish(node, schema)
 

@@ -8,6 +8,7 @@ from pydantic import BaseModel
 
 from kopylite.errors import RegistrationError
 from kopylite.objects import CustomResource, crd_of, crds_of
+from kopylite.objects.modelsource import models_of
 from kopylite.objects.yamltext import to_yaml
 from tests.zoo import Cluster, Full, FullV2
 
@@ -123,3 +124,21 @@ def test_the_yaml_reads_back_the_same_and_has_no_anchors() -> None:
     assert list(yaml.safe_load_all(text))[:2] == crds
     assert "&" not in text
     assert "text: |-\n" in text
+
+
+def test_annotations_and_a_status_without_its_own_subresource() -> None:
+    class Odd(
+        CustomResource[Spec, Spec],
+        group="example.com",
+        version="v1",
+        annotations={"api-approved.kubernetes.io": "https://example.com/1"},
+        status_subresource=False,
+    ):
+        pass
+
+    crd = crd_of(Odd)
+    assert crd["metadata"]["annotations"] == {"api-approved.kubernetes.io": "https://example.com/1"}
+    assert "subresources" not in crd["spec"]["versions"][0]
+    again = models_of(crd)
+    assert "status_subresource=False," in again
+    assert "annotations={'api-approved.kubernetes.io': 'https://example.com/1'}," in again

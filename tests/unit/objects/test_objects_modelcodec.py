@@ -252,3 +252,35 @@ def test_deprecated_fields_are_written_without_a_warning() -> None:
         name: str | None = Field(default=None, deprecated=True)
 
     assert to_wire(Old(name="x")) == {"name": "x"}
+
+
+def test_nulls_deep_inside_lists_and_maps_are_left_out() -> None:
+    class Outer(BaseModel):
+        robots: list[Robot] = []
+        named: dict[str, Robot] = {}
+
+    outer = Outer(robots=[Robot(serial=1, nick_name=None)], named={"a": Robot(serial=2, nick_name=None)})
+    assert to_wire(outer) == {"robots": [{"serial": 1}], "named": {"a": {"serial": 2}}}
+
+
+def test_a_default_that_depends_on_other_fields_is_written() -> None:
+    class Named(BaseModel):
+        name: str
+        aliases: list[str] = Field(default_factory=lambda data: [data["name"]])
+
+    assert to_wire(Named(name="a")) == {"name": "a", "aliases": ["a"]}
+
+
+def test_a_set_of_unlike_items_has_an_order_too() -> None:
+    class Mixed(BaseModel):
+        items: set[int | str]
+
+    assert to_wire(Mixed(items={"b", 2, "a", 1})) == {"items": [1, 2, "a", "b"]}
+
+
+def test_a_null_in_one_variant_of_a_union_is_reported() -> None:
+    class Either(BaseModel):
+        value: list[int] | dict[str, int]
+
+    with pytest.raises(DecodeError, match="value"):
+        codec_of(Either).decode(wire(value=None))

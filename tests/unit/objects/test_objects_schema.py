@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import pytest
 import yaml
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 from kopylite.errors import RegistrationError
 from kopylite.objects import Mark, Rule, SchemaWarning, list_map
@@ -125,3 +125,35 @@ def test_a_recursive_list_type_stays_a_list() -> None:
 
 def test_a_list_type_in_json_schema_is_a_union() -> None:
     assert field(Annotated[Any, Mark({"type": ["string", "null"]})]) == {"type": "string", "nullable": True}
+
+
+def test_a_field_that_is_always_null_is_a_nullable_one() -> None:
+    assert field(None) == {"nullable": True, "x-kubernetes-preserve-unknown-fields": True}
+
+
+def test_a_named_union_within_a_union_is_one_union() -> None:
+    class Wide(RootModel[int | str]):
+        pass
+
+    assert field(Wide | None) == {"nullable": True, "x-kubernetes-int-or-string": True}
+
+
+def test_literals_without_a_common_type_are_an_enum_of_any_type() -> None:
+    assert field(Literal["a", True]) == {"enum": ["a", True], "x-kubernetes-preserve-unknown-fields": True}
+
+
+def test_the_items_of_a_set_are_merged_as_wholes() -> None:
+    class Point(BaseModel):
+        model_config = ConfigDict(frozen=True)
+
+        x: int = 0
+
+    assert field(set[Point])["items"]["x-kubernetes-map-type"] == "atomic"
+    assert field(set[tuple[int, ...]])["items"]["x-kubernetes-list-type"] == "atomic"
+
+
+def test_what_a_user_says_in_json_schema_is_understood() -> None:
+    one = Annotated[Any, Mark({"allOf": [{"type": "string", "maxLength": 3}], "description": "d"})]
+    assert field(one) == {"description": "d", "type": "string", "maxLength": 3}
+    several = Annotated[str, Mark({"allOf": [{"maxLength": 3}, {"pattern": "a"}], "not": {"enum": ["b"]}})]
+    assert field(several) == {"type": "string", "allOf": [{"maxLength": 3}, {"pattern": "a"}], "not": {"enum": ["b"]}}
