@@ -243,7 +243,7 @@ def _read(obj: dict[str, Any], path: tuple[str, ...], wanted: type) -> tuple[Any
         if not isinstance(value, dict):
             if value is None:
                 return None, ""
-            where = ".".join(("", *path[:depth]))
+            where = ".".join(("", *path[: depth + 1]))
             text = f"{_go_print(value)} is of the type {_GO_TYPES[type(value)]}, expected map[string]interface{{}}"
             return None, f"{where} accessor error: {text}"
         if name not in value:

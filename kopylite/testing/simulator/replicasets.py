@@ -1,13 +1,16 @@
-"""ReplicaSets: as many pods as wished, and a status that counts them."""
+"""ReplicaSets and ReplicationControllers: as many pods as wished, and a status that counts them."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import anyio
 
-from kopylite import App, Context, Request, Result, Unstructured
+from kopylite import App, Context, Kind, Request, Result, Unstructured
 from kopylite.testing.simulator.workloads import (
     POD,
     REPLICA_SET,
+    REPLICATION_CONTROLLER,
     absence_ends,
     available_in,
     controlled,
@@ -18,13 +21,26 @@ from kopylite.testing.simulator.workloads import (
 )
 
 app = App("replicaset-controller")
+replication_app = App("replication-controller")
 
 
 @app.reconciler(REPLICA_SET, owns=[POD])
 @absence_ends
 async def reconcile(ctx: Context, request: Request) -> Result | None:
+    """Keep a ReplicaSet at its size."""
+    return await _keep_size(ctx, REPLICA_SET, request)
+
+
+@replication_app.reconciler(REPLICATION_CONTROLLER, owns=[POD])
+@absence_ends
+async def reconcile_controller(ctx: Context, request: Request) -> Result | None:
+    """Keep a ReplicationController at its size."""
+    return await _keep_size(ctx, REPLICATION_CONTROLLER, request)
+
+
+async def _keep_size(ctx: Context, kind: Kind, request: Request) -> Result | None:
     """Create what is missing, delete what is too much, count what is there."""
-    replica_set = await ctx.client.find(REPLICA_SET, request)
+    replica_set = await ctx.client.find(kind, request)
     if replica_set is None:
         return None
     pods = await controlled(ctx, POD, replica_set)
@@ -37,20 +53,28 @@ async def reconcile(ctx: Context, request: Request) -> Result | None:
             for _ in range(max(0, missing)):
                 tasks.start_soon(_create, ctx, replica_set)
     waits = [available_in(pod, replica_set["spec"].get("minReadySeconds", 0), ctx.now()) for pod in active]
+    status = _status(replica_set, pods, active, available=waits.count(0.0))
+    await ctx.client.patch_status(replica_set, status)
+    later = [wait for wait in waits if wait]
+    return Result(requeue_after=min(later)) if later else None
+
+
+def _status(
+    replica_set: Unstructured, pods: list[Unstructured], active: list[Unstructured], *, available: int
+) -> dict[str, Any]:
     labels = replica_set["spec"]["template"].get("metadata", {}).get("labels", {})
     status = {
         "replicas": len(active),
         "observedGeneration": replica_set.generation,
-        "terminatingReplicas": sum(pod.deletion_timestamp is not None for pod in pods),
         **counts(
             fullyLabeledReplicas=sum(labels.items() <= pod.labels.items() for pod in active),
             readyReplicas=sum(is_ready(pod) for pod in active),
-            availableReplicas=waits.count(0.0),
+            availableReplicas=available,
         ),
     }
-    await ctx.client.patch_status(replica_set, status)
-    later = [wait for wait in waits if wait]
-    return Result(requeue_after=min(later)) if later else None
+    if replica_set.kind == REPLICA_SET.kind:
+        status["terminatingReplicas"] = sum(pod.deletion_timestamp is not None for pod in pods)
+    return status
 
 
 async def _create(ctx: Context, replica_set: Unstructured) -> None:

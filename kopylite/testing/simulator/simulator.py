@@ -25,6 +25,7 @@ def simulator_app(plan: Simulation) -> App:
     app = App("workload-simulator")
     for part in (deployments, replicasets, statefulsets, daemonsets, jobs, endpoints):
         app.include(part.app)
+    app.include(replicasets.replication_app)
     app.include(kubelet_app(plan))
     return app
 

@@ -15,6 +15,7 @@ from kopylite.errors import AlreadyExists, Forbidden, NotFound
 
 DEPLOYMENT = Kind("apps/v1", "Deployment")
 REPLICA_SET = Kind("apps/v1", "ReplicaSet")
+REPLICATION_CONTROLLER = Kind("v1", "ReplicationController")
 STATEFUL_SET = Kind("apps/v1", "StatefulSet")
 DAEMON_SET = Kind("apps/v1", "DaemonSet")
 REVISION = Kind("apps/v1", "ControllerRevision")
