@@ -13,6 +13,7 @@ from kopylite.apiserver.lists import Reader
 from kopylite.apiserver.negotiation import Media, accept_media, decode_body
 from kopylite.apiserver.options import delete_options, list_options, write_options
 from kopylite.apiserver.patches import patch
+from kopylite.apiserver.request_log import RequestLog
 from kopylite.apiserver.requests import Request, Response, Target, parse_target
 from kopylite.apiserver.resources import Resource
 from kopylite.apiserver.views import View
@@ -63,6 +64,7 @@ class Core:
         special: handlers of resources and sub-resources that are no stored objects, by (group, plural,
             sub-resource): reviews, scale, eviction, ...
         documents: handlers of paths that are no resources, by path prefix; the longest match wins.
+        log: the requests of late, for tests.
     """
 
     def __init__(self, world: World, authorizer: Authorizer) -> None:
@@ -71,6 +73,7 @@ class Core:
         self.deleter = Deleter(world)
         self.reader = Reader(world)
         self.authorizer = authorizer
+        self.log = RequestLog()
         self.special: dict[tuple[str, str, str], Handler] = {}
         self.discovery = Discovery(world.registry)
         self.documents: dict[str, Callable[[Request], Response]] = {}
@@ -95,6 +98,7 @@ class Core:
             logger.exception("%s %s failed", request.method, request.path)
             response = error_response(request, InternalError(f"Internal error occurred: {error}"))
         response.warnings[:0] = dict.fromkeys(warnings)
+        self.log.add(self.world.clock.monotonic(), request, target, response)
         for hook in self.world.hooks.after:
             response = await hook(request, response)
         return response
@@ -159,7 +163,7 @@ class Core:
             raise too_large()
         verb = call.target.verb
         if verb == "watch":
-            return self._watch(call)
+            return await self._watch(call)
         media = accept_media(call.request, collection=verb in _COLLECTION_VERBS, custom=call.resource.custom)
         if verb == "get":
             return Response(body=await self.reader.get(call, media), content_type=media.type)
@@ -173,12 +177,11 @@ class Core:
             return self._written(call, await self._update(call), media)
         return self._written(call, await patch(self.world, self.writer, call), media)
 
-    def _watch(self, call: Call) -> Response:
+    async def _watch(self, call: Call) -> Response:
         media = accept_media(call.request, watch=True)
         streaming = self.world.minor >= STREAMING_LISTS_MINOR
         options = list_options(call.request, watch=True, streaming_lists=streaming)
-        watch = Watch(self.world, call, media, options)
-        return Response(stream=watch.chunks())
+        return Response(stream=await Watch(self.world, call, media, options).open())
 
     async def _collection(self, call: Call, media: Media) -> Response:
         options = list_options(call.request, watch=False)

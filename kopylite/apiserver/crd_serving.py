@@ -12,6 +12,7 @@ from kopylite.apiserver.crds import (
     deletion_in_progress,
     establish,
     is_established,
+    is_terminating,
     needs_cleanup,
 )
 from kopylite.apiserver.deletion import Deleter
@@ -39,11 +40,13 @@ class CrdServing:
         self._deleter = deleter
         # The resources of each CRD, by its name; and the storages of those that are being cleaned up.
         self._served: dict[str, list[Resource]] = {}
+        # What each CRD said when its resources were made: its spec, and whether it was going.
+        self._told: dict[str, tuple[dict[str, Any], bool]] = {}
         self._cleaning: dict[str, str] = {}
         deleter.marks[STORAGE] = lambda obj: begin_deletion(obj, self._now())
         world.store.observers.append(self._observe)
         for record in list(self._records()):
-            self._changed(record, None)
+            self._changed(record)
 
     def _now(self) -> str:
         return timestamp(self._world.clock.now())
@@ -56,14 +59,14 @@ class CrdServing:
             if change.type == DELETED:
                 self._stop_serving(change.record.name)
             else:
-                self._changed(change.record, change.previous)
+                self._changed(change.record)
         elif change.type == DELETED and storage in self._cleaning:
             self._complete_cleanup(storage)
 
-    def _changed(self, record: Record, previous: Record | None) -> None:
+    def _changed(self, record: Record) -> None:
         crd = record.decode()
         if needs_cleanup(crd):
-            self._serve(record.name, crd, previous)
+            self._serve(record.name, crd)
             self._clean_up(record, crd)
             return
         others = [other.decode() for other in self._records()]
@@ -73,7 +76,7 @@ class CrdServing:
             # Comes back here as a change of its own.
             self._world.store.update(STORAGE, record.key, settled, record, shape=record.shape, fields=record.fields)
         elif is_established(crd):
-            self._serve(record.name, crd, previous)
+            self._serve(record.name, crd)
 
     def _own_status(self, crd: dict[str, Any], before: dict[str, Any]) -> None:
         """The server itself is the manager of what it writes into a CRD's status."""
@@ -90,10 +93,12 @@ class CrdServing:
                 now=self._now(),
             )
 
-    def _serve(self, name: str, crd: dict[str, Any], previous: Record | None) -> None:
+    def _serve(self, name: str, crd: dict[str, Any]) -> None:
         before = self._served.get(name, [])
-        if before and previous is not None and previous.decode().get("spec") == crd["spec"] and not _goes(crd):
+        told = crd["spec"], is_terminating(crd)
+        if before and self._told.get(name) == told:
             return
+        self._told[name] = told
         after = crd_resources(crd) if is_established(crd) else []
         for resource in after:
             self._world.registry.add(resource)
@@ -107,6 +112,7 @@ class CrdServing:
             self._world.store.close_collection(before[0].storage, keep=True)
 
     def _stop_serving(self, name: str) -> None:
+        self._told.pop(name, None)
         for resource in self._served.pop(name, []):
             self._world.registry.remove(resource.group, resource.version, resource.plural)
             self._world.store.close_collection(resource.storage, keep=False)
@@ -140,10 +146,6 @@ class CrdServing:
             store.delete(STORAGE, key, record)
         else:
             store.update(STORAGE, key, done, record, shape=record.shape, fields=record.fields)
-
-
-def _goes(crd: dict[str, Any]) -> bool:
-    return bool(crd["metadata"].get("deletionTimestamp"))
 
 
 def _deletion(resource: Resource, record: Record) -> Call:

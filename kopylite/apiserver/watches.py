@@ -23,7 +23,7 @@ Matches = Callable[[Record], bool]
 
 
 class Watch:
-    """One watch request. `chunks()` yields encoded events until the deadline, an error, or the client leaves."""
+    """One watch request: events until the deadline, an error, or the client leaves."""
 
     def __init__(self, world: World, call: Call, media: Media, options: ListOptions) -> None:
         self._world = world
@@ -37,15 +37,23 @@ class Watch:
         self._deadline = world.clock.monotonic() + lifetime
         self._sent = 0
 
-    async def chunks(self) -> AsyncGenerator[bytes, None]:
+    async def open(self) -> AsyncGenerator[bytes, None]:
+        """Take the place in the history, now, and return the stream of encoded events from there.
+
+        Raises:
+            GatewayTimeout: the initial events are asked at a version that does not come.
+        """
+        if self._options.initial_events:
+            await wait_for_version(self._world, self._options.version or 0)
         try:
-            subscription, initial = await self._begin()
+            subscription, initial = self._begin()
         except Compacted as error:
-            expired = Expired(f"too old resource version: {self._options.version} ({error.oldest})")
-            yield error_event(expired.to_status())
-            return
+            return _expired(self._options.version, error.oldest)
+        return self._chunks(subscription, initial)
+
+    async def _chunks(self, subscription: Subscription, initial: list[Record]) -> AsyncGenerator[bytes, None]:
         try:
-            for record in initial or ():
+            for record in initial:
                 async for chunk in self._pass(self._view.event(ADDED, record)):
                     yield chunk
             if self._options.initial_events and self._options.bookmarks:
@@ -57,18 +65,16 @@ class Watch:
         finally:
             subscription.close()
 
-    async def _begin(self) -> tuple[Subscription, list[Record] | None]:
-        """Where to start, and the objects to show first (None: none asked for). Raises Compacted."""
+    def _begin(self) -> tuple[Subscription, list[Record]]:
+        """Where to start, and the objects to show first. Raises Compacted."""
         store, options = self._world.store, self._options
         version = options.version or 0
-        if options.initial_events:
-            await wait_for_version(self._world, version)
         collection = store.collection(self._call.resource.storage)
         from_now = options.initial_events or version == 0
         self._sent = store.version if from_now else version
         subscription = collection.subscribe(self._sent)
         if options.initial_events is False or not from_now:
-            return subscription, None
+            return subscription, []
         records = collection.scan(self._prefix, "", store.version)
         return subscription, [r for r in records if self._matches is None or self._matches(r)]
 
@@ -129,6 +135,11 @@ class Watch:
                     raise _Ended
                 frame = shown
             yield frame
+
+
+async def _expired(version: int | None, oldest: int) -> AsyncGenerator[bytes, None]:
+    """The whole stream of a watch from before the history."""
+    yield error_event(Expired(f"too old resource version: {version} ({oldest})").to_status())
 
 
 class _Ended(Exception):
