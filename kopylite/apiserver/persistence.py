@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +10,6 @@ from types import TracebackType
 from typing import Self
 
 import anyio
-import anyio.abc
 import anyio.to_thread
 import msgspec
 
@@ -98,21 +98,23 @@ class Saver:
         self._path = path
         self._clock = clock
         self._changed = anyio.Event()
-        self._tasks: anyio.abc.TaskGroup | None = None
+        # Of asyncio and not of anyio: a server may be stopped by another task than the one that started it, and
+        # inside of other task groups, which cancel scopes do not allow.
+        self._tasks = asyncio.TaskGroup()
+        self._running: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
         self._store.observers.append(self._note)
-        self._tasks = anyio.create_task_group()
         await self._tasks.__aenter__()
-        self._tasks.start_soon(self._run)
+        self._running = self._tasks.create_task(self._run())
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._store.observers.remove(self._note)
-        assert self._tasks is not None
-        self._tasks.cancel_scope.cancel()
+        assert self._running is not None
+        self._running.cancel()
         await self._tasks.__aexit__(None, None, None)
         with anyio.CancelScope(shield=True):
             await self.save()
