@@ -264,6 +264,26 @@ def from_yaml(body: bytes) -> dict[str, Any]:
     return _json_keys(value)  # type: ignore[no-any-return]
 
 
+def repeated_keys(body: bytes) -> list[str]:
+    """What Go's strict decoder says of the keys that come twice in a YAML text."""
+    found: list[str] = []
+    _find_repeated(yaml.compose(body, Loader=_JsonTimestamps), found)
+    return found
+
+
+def _find_repeated(node: yaml.Node | None, found: list[str]) -> None:
+    if isinstance(node, yaml.MappingNode):
+        seen: set[str] = set()
+        for key, value in node.value:
+            if key.value in seen:
+                found.append(f"line {key.start_mark.line + 1}: key {json.dumps(key.value)} already set in map")
+            seen.add(key.value)
+            _find_repeated(value, found)
+    elif isinstance(node, yaml.SequenceNode):
+        for item in node.value:
+            _find_repeated(item, found)
+
+
 def _json_keys(value: Any) -> Any:
     """YAML allows keys of any type; JSON's are strings, and sigs.k8s.io/yaml converts them so."""
     if isinstance(value, dict):

@@ -10,7 +10,7 @@ import yaml
 
 from kopylite.apiserver import metadata as meta
 from kopylite.apiserver.decoding import DecodingFailed, canonical, check_kind, decode_problems, strict_text
-from kopylite.apiserver.negotiation import from_yaml
+from kopylite.apiserver.negotiation import from_yaml, repeated_keys
 from kopylite.apiserver.options import WriteOptions, write_options
 from kopylite.apiserver.patching.apply import apply
 from kopylite.apiserver.patching.json_patch import json_patch
@@ -150,10 +150,18 @@ def applied_config(call: Call) -> dict[str, Any]:
         raise BadRequest("metadata is no object")
     if metadata.get("managedFields"):
         raise BadRequest("metadata.managedFields must be nil")
-    if metadata.get("name"):
-        check_name(call, config)
     _check_namespace(call, config)
     return config
+
+
+def _check_repeated(call: Call, field_validation: str) -> None:
+    """Keys that the body gives twice. Raises BadRequest, or warns."""
+    repeated = repeated_keys(call.request.body) if field_validation != "Ignore" else []
+    if repeated and field_validation == "Strict":
+        lines = "".join(f"\n  {text}" for text in repeated)
+        converting = f"error converting YAML to JSON: yaml: unmarshal errors:{lines}"
+        raise BadRequest(f"error strict decoding patch: {converting}")
+    call.warnings.extend(text for text in repeated if text not in call.warnings)
 
 
 def _apply_change(world: World, call: Call, config: dict[str, Any], options: WriteOptions) -> Change:
@@ -177,6 +185,7 @@ def _apply_change(world: World, call: Call, config: dict[str, Any], options: Wri
             force=bool(options.force),
             reset=call.resource.strategy.reset_fields(call.target.subresource),
         )
+        _check_repeated(call, options.field_validation)
         if call.resource.custom:
             # A field that an apply empties is null from here on, and refused unless nullable: upstream does so too.
             meta.decode_metadata(merged)
