@@ -19,6 +19,7 @@ from kopylite.testing.simulator.workloads import (
     is_active,
     is_ready,
     share_of,
+    write_status,
 )
 
 app = App("daemonset-controller")
@@ -60,7 +61,7 @@ async def reconcile(ctx: Context, request: Request) -> None:
             updatedNumberScheduled=sum(pod.labels.get(HASH) == hashed for pod in active),
         ),
     }
-    await ctx.client.patch_status(daemon_set, status)
+    await write_status(ctx, daemon_set, status)
 
 
 async def _place(ctx: Context, daemon_set: Unstructured, nodes: list[str], hashed: str) -> None:

@@ -16,6 +16,7 @@ from kopylite.testing.simulator.workloads import (
     controlled,
     copy_missing,
     template_hash,
+    write_status,
 )
 
 app = App("deployment-controller")
@@ -59,7 +60,7 @@ async def reconcile(ctx: Context, request: Request) -> None:
             await _forget(ctx, deployment, sets)
     # As they are after this step.
     sets = _sort(deployment, await controlled(ctx, REPLICA_SET, deployment))
-    await ctx.client.patch_status(deployment, deployment_status(deployment, sets.new, sets.old, ctx.now()))
+    await write_status(ctx, deployment, deployment_status(deployment, sets.new, sets.old, ctx.now()))
 
 
 def _sort(deployment: Unstructured, found: Sequence[Unstructured]) -> Sets:

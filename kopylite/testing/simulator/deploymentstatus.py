@@ -27,9 +27,9 @@ def deployment_status(
     wanted = sum(replica_set["spec"]["replicas"] for replica_set in everything)
     updated = new.status.get("replicas") or 0 if new else 0
     conditions = copy.deepcopy(deployment.status.get("conditions") or [])
-    _progressing(conditions, deployment, new, total, updated, now)
     enough = total["availableReplicas"] >= deployment["spec"]["replicas"] - limits_of(deployment)[1]
     _put(conditions, *(AVAILABLE if enough else UNAVAILABLE), now)
+    _progressing(conditions, deployment, new, total, updated, now)
     return {
         "observedGeneration": deployment.generation,
         "terminatingReplicas": total.pop("terminatingReplicas"),

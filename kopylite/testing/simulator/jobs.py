@@ -20,6 +20,7 @@ from kopylite.testing.simulator.workloads import (
     is_ready,
     parse_time,
     stamp,
+    write_status,
 )
 
 app = App("job-controller")
@@ -68,7 +69,7 @@ async def reconcile(ctx: Context, request: Request) -> Result | None:
         **counts(active=len(active), succeeded=succeeded, failed=failed),
         "completedIndexes": _ranges(_succeeded_indexes(pods)) if spec.get("completionMode") == "Indexed" else None,
     }
-    await ctx.client.patch_status(job, wish)
+    await write_status(ctx, job, wish)
     return _wake(ctx, job)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from kopylite import App, Conflict, Context, Request, Result, Unstructured
 from kopylite.testing.simulator.simulation import FAILS_ANNOTATION, Simulation
-from kopylite.testing.simulator.workloads import NODE, POD, absence_ends, condition_of, parse_time, stamp
+from kopylite.testing.simulator.workloads import NODE, POD, absence_ends, condition_of, parse_time, stamp, write_status
 
 # 10.244.0.0/16, the pod network of many a small cluster.
 _NETWORK, _ADDRESSES = "10.244", 65534
@@ -52,7 +52,7 @@ async def _schedule(ctx: Context, pod: Unstructured) -> None:
         unscheduled = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
         if condition_of(pod, "PodScheduled").get("message") != message:
             moved = {**unscheduled, "lastProbeTime": None, "lastTransitionTime": stamp(ctx.now())}
-            await ctx.client.patch_status(pod, {"conditions": [moved]})
+            await write_status(ctx, pod, {"conditions": [moved]})
             ctx.event(pod, "FailedScheduling", message, type="Warning", action="Scheduling")
         return
     node = nodes[zlib.crc32(pod.uid.encode()) % len(nodes)]
@@ -87,9 +87,9 @@ async def _start(ctx: Context, pod: Unstructured, plan: Simulation) -> Result | 
         return Result(requeue_after=plan.start_seconds - age)
     if _fails(pod, plan):
         if _is_of_job(pod):
-            await ctx.client.patch_status(pod, _ended(ctx, pod, exit_code=1))
+            await write_status(ctx, pod, _ended(ctx, pod, exit_code=1))
         else:
-            await ctx.client.patch_status(pod, _stuck(ctx, pod))
+            await write_status(ctx, pod, _stuck(ctx, pod))
         return None
     now = stamp(ctx.now())
     address = await _address(ctx, pod)
@@ -102,7 +102,7 @@ async def _start(ctx: Context, pod: Unstructured, plan: Simulation) -> Result | 
         "conditions": _conditions(pod, now, dict.fromkeys(("Initialized", "Ready", "ContainersReady"), ("True",))),
         "containerStatuses": [_container(each, ready=True, state=state) for each in pod["spec"]["containers"]],
     }
-    await ctx.client.patch_status(pod, status)
+    await write_status(ctx, pod, status)
     return None
 
 
@@ -112,7 +112,7 @@ async def _finish(ctx: Context, pod: Unstructured, plan: Simulation) -> Result |
     left = plan.job_seconds - (ctx.now() - began).total_seconds()
     if left > 0:
         return Result(requeue_after=left)
-    await ctx.client.patch_status(pod, _ended(ctx, pod, exit_code=0))
+    await write_status(ctx, pod, _ended(ctx, pod, exit_code=0))
     return None
 
 

@@ -18,6 +18,7 @@ from kopylite.testing.simulator.workloads import (
     create_pod,
     is_active,
     is_ready,
+    write_status,
 )
 
 app = App("replicaset-controller")
@@ -54,7 +55,7 @@ async def _keep_size(ctx: Context, kind: Kind, request: Request) -> Result | Non
                 tasks.start_soon(_create, ctx, replica_set)
     waits = [available_in(pod, replica_set["spec"].get("minReadySeconds", 0), ctx.now()) for pod in active]
     status = _status(replica_set, pods, active, available=waits.count(0.0))
-    await ctx.client.patch_status(replica_set, status)
+    await write_status(ctx, replica_set, status)
     later = [wait for wait in waits if wait]
     return Result(requeue_after=min(later)) if later else None
 

@@ -17,6 +17,7 @@ from kopylite.testing.simulator.workloads import (
     current_revision,
     is_active,
     is_ready,
+    write_status,
 )
 
 app = App("statefulset-controller")
@@ -38,7 +39,7 @@ async def reconcile(ctx: Context, request: Request) -> Result | None:
         await _step(ctx, stateful_set, pods, update)
     pods = {_ordinal(pod): pod for pod in await controlled(ctx, POD, stateful_set)}
     status, wait = _status(ctx, stateful_set, pods, update)
-    await ctx.client.patch_status(stateful_set, status)
+    await write_status(ctx, stateful_set, status)
     return Result(requeue_after=wait) if wait else None
 
 

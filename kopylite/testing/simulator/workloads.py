@@ -11,7 +11,7 @@ from typing import Any
 
 from kopylite import Context, Kind, Request, Result, Unstructured
 from kopylite.controller import Reconcile
-from kopylite.errors import AlreadyExists, Forbidden, NotFound
+from kopylite.errors import AlreadyExists, Forbidden, Invalid, NotFound
 
 DEPLOYMENT = Kind("apps/v1", "Deployment")
 REPLICA_SET = Kind("apps/v1", "ReplicaSet")
@@ -38,8 +38,18 @@ def absence_ends(reconcile: Reconcile) -> Reconcile:
             return await reconcile(ctx, request)
         except NotFound:
             return None
+        except Invalid as error:
+            if any(cause.field == "metadata.uid" for cause in error.causes):
+                return None  # another object of its name is there by now
+            raise
 
     return wrapped
+
+
+async def write_status(ctx: Context, obj: Unstructured, status: Mapping[str, Any]) -> None:
+    """Set the status of this very object: a new one of its name, which a Deployment that is deleted and made again
+    gets for its ReplicaSet, must not show what was true of the old one."""
+    await ctx.client.patch(obj, patch={"metadata": {"uid": obj.uid}, "status": status}, subresource="status")
 
 
 async def controlled(ctx: Context, kind: Kind, owner: Unstructured) -> list[Unstructured]:
@@ -109,17 +119,20 @@ def put_condition(conditions: list[dict[str, Any]], new: dict[str, Any], now: st
     """Add or replace a condition in place; its transition time moves with its status only.
 
     Args:
-        updated: it has a `lastUpdateTime` too, which moves with any change.
+        updated: it has a `lastUpdateTime` too, which moves with any change, as it goes to the end of the list: both
+            are ways of Deployments.
     """
     old = next((c for c in conditions if c["type"] == new["type"]), None)
     if old is not None and all(old.get(key) == value for key, value in new.items()):
         return
     moved = old["lastTransitionTime"] if old and old["status"] == new["status"] else now
     condition = {**new, "lastTransitionTime": moved} | ({"lastUpdateTime": now} if updated else {})
-    if old is None:
-        conditions.append(condition)
-    else:
+    if old is not None and not updated:
         conditions[conditions.index(old)] = condition
+        return
+    if old is not None:
+        conditions.remove(old)
+    conditions.append(condition)
 
 
 def counts(**numbers: int) -> dict[str, int | None]:

@@ -44,7 +44,7 @@ def test_the_conditions_tell_the_course_of_a_rollout() -> None:
         "Progressing": ("True", "NewReplicaSetAvailable"),
         "Available": ("True", "MinimumReplicasAvailable"),
     }
-    progressing, available = done["conditions"]
+    available, progressing = done["conditions"]
     assert progressing["lastTransitionTime"] == stamp(START), "it was True all the time"
     assert progressing["lastUpdateTime"] == available["lastTransitionTime"] == stamp(START + timedelta(seconds=20))
 
