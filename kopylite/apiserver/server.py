@@ -147,9 +147,10 @@ class ApiServer:
         users: dict[str, User] = {self.token: ADMIN}
         authenticator = Authenticator(users, anonymous=self.options.anonymous, lookup=self.assembly.token_user)
         self.assembly.token_review = authenticator.token_user
-        server = web.Server(Front(self.core, authenticator), access_log=None)
+        # A client that leaves ends its watch: the place in the history must not be held for nobody.
+        server = web.Server(Front(self.core, authenticator), handler_cancellation=True, access_log=None)
         self._connections = lambda: list(server.connections)
-        runner = web.ServerRunner(server, shutdown_timeout=_SHUTDOWN_SECONDS, handler_cancellation=True)
+        runner = web.ServerRunner(server, shutdown_timeout=_SHUTDOWN_SECONDS)
         await runner.setup()
         stack.push_async_callback(runner.cleanup)
         site = web.TCPSite(runner, self.options.host, self.options.port, ssl_context=self._ssl_context())
