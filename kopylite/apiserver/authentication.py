@@ -9,7 +9,7 @@ from typing import Any
 
 from kopylite.apiserver.authorization import Authorizer, forbidden
 from kopylite.apiserver.requests import ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED, Request, Target, User
-from kopylite.errors import Unauthorized
+from kopylite.errors import BadRequest, Unauthorized
 
 _IMPERSONATE_USER, _IMPERSONATE_GROUP = "impersonate-user", "impersonate-group"
 _IMPERSONATE_UID, _IMPERSONATE_EXTRA = "impersonate-uid", "impersonate-extra-"
@@ -82,7 +82,7 @@ def _authenticated(user: User) -> User:
 
 
 def impersonated(request: Request, groups: Sequence[str], authorizer: Authorizer) -> User:
-    """The user that a request wants to act as, or its own. Raises Forbidden.
+    """The user that a request wants to act as, or its own. Raises Forbidden, BadRequest.
 
     Args:
         groups: the values of all Impersonate-Group headers.
@@ -90,6 +90,12 @@ def impersonated(request: Request, groups: Sequence[str], authorizer: Authorizer
     name = request.headers.get(_IMPERSONATE_USER, "")
     if not name and not groups:
         return request.user
+    if not name:
+        shown = ", ".join(f'"{group}"' for group in groups)
+        raise BadRequest(
+            f'requested &user.DefaultInfo{{Name:"", UID:"", Groups:[]string{{{shown}}}, '
+            "Extra:map[string][]string(nil)} without impersonating a user name"
+        )
     for resource, wanted in (("users", name), *(("groups", group) for group in groups)):
         target = Target("impersonate", request.path, resource=resource, name=wanted)
         if wanted and not authorizer.allows(request.user, target):

@@ -152,11 +152,12 @@ class Core:
     def _check_verb(self, resource: Resource, target: Target, verbs: Sequence[str]) -> None:
         """Raises MethodNotAllowed."""
         on_collection = target.verb in _COLLECTION_VERBS and not target.subresource
-        if on_collection == bool(_path_name(target)):
-            raise not_allowed()
+        if on_collection == bool(_path_name(target)) and not (resource.custom and target.verb == "create"):
+            # Custom resources have no routes of their own for each method.
+            raise BadRequest("name must be provided") if resource.custom else not_allowed()
         # Discovery no longer offers writes of a terminating kind; they still work, so that finalizers can go.
         if target.verb not in verbs and not (resource.terminating and target.verb in ("create", "update", "patch")):
-            raise not_allowed()
+            raise not_supported(resource, target.verb) if resource.custom else not_allowed()
 
     async def _serve(self, call: Call) -> Response:
         if len(call.request.body) > MAX_BODY_BYTES:
@@ -181,7 +182,9 @@ class Core:
         media = accept_media(call.request, watch=True)
         streaming = self.world.minor >= STREAMING_LISTS_MINOR
         options = list_options(call.request, watch=True, streaming_lists=streaming)
-        return Response(stream=await Watch(self.world, call, media, options).open())
+        # Upstream would compress what may be long.
+        headers = {"Vary": "Accept-Encoding"} if options.initial_events else {}
+        return Response(stream=await Watch(self.world, call, media, options).open(), headers=headers)
 
     async def _collection(self, call: Call, media: Media) -> Response:
         options = list_options(call.request, watch=False)
@@ -247,6 +250,11 @@ def error_response(request: Request, error: ApiError) -> Response:
         status.setdefault("details", {})
     headers = {"Retry-After": str(int(error.retry_after))} if error.retry_after is not None else {}
     return Response(error.code, media.encode(status), media.type, headers)
+
+
+def not_supported(resource: Resource, verb: str) -> MethodNotAllowed:
+    details = qualified_details(resource, "")
+    return MethodNotAllowed(f'{verb} is not supported on resources of kind "{resource.qualified}"', details=details)
 
 
 def not_allowed() -> MethodNotAllowed:

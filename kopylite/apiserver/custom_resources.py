@@ -29,6 +29,7 @@ _BLOCKED = FieldError(
     None,
 )
 _STANDARD_FINALIZERS = frozenset({"orphan", "foregroundDeletion", "kubernetes"})
+_OWNER_FIELDS = ("apiVersion", "kind", "name", "uid")
 _MAX_INT32 = 2**31 - 1
 
 
@@ -168,7 +169,7 @@ class CustomResourceStrategy:
     ) -> list[FieldError]:
         if not self._rules:
             return []
-        if any(error.reason in _BLOCKING for error in found):
+        if _lacks_metadata(obj) or any(error.reason in _BLOCKING for error in found):
             return [_BLOCKED]
         return self._rules.validate(obj, old, correlation)
 
@@ -195,6 +196,13 @@ class CustomResourceStrategy:
     def name_errors(self, name: str, prefix: bool) -> list[str]:
         # A generateName may end with a hyphen: the server checks it without the last one.
         return subdomain_errors(name[:-1] + "a" if prefix and name.endswith("-") else name)
+
+
+def _lacks_metadata(obj: dict[str, Any]) -> bool:
+    """Whether a field of the metadata that must be there is missing: an error that others find, but that blocks too."""
+    metadata = obj["metadata"]
+    owners = metadata.get("ownerReferences", ())
+    return not metadata.get("name") or not all(owner.get(key) for owner in owners for key in _OWNER_FIELDS)
 
 
 def _clean(obj: dict[str, Any], schema: SchemaNode) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from kopylite.apiserver.metadata import decode_metadata
-from kopylite.apiserver.negotiation import unrecognized
+from kopylite.apiserver.negotiation import YAML, unrecognized
 from kopylite.apiserver.resources import Resource
 from kopylite.apiserver.schema.field_errors import invalid, invalid_error
 from kopylite.apiserver.schema.objectmeta import MetadataError
@@ -64,15 +64,21 @@ def decode_object(call: Call, obj: dict[str, Any], duplicates: Sequence[str], fi
         BadRequest: wrong kind, wrong types, or (Strict) unknown or duplicate fields.
     """
     resource = call.resource
+    found = obj.get("apiVersion")
+    if resource.custom and obj.get("kind") and isinstance(found, str) and found != resource.api_version:
+        expected = f"expected API version ({resource.api_version})"
+        raise BadRequest(f"the API version in the data ({found}) does not match the {expected}")
     check_kind(resource, obj)
+    lines = duplicates if call.request.headers.get("content-type", "").startswith(YAML) else ()
     try:
-        problems = decode_problems(resource, obj, duplicates, order=call.request.body)
+        problems = decode_problems(resource, obj, () if lines else duplicates, order=call.request.body)
     except DecodingFailed as error:
         raise BadRequest(handled_as(resource, str(error))) from None
-    if problems and field_validation == "Strict":
-        raise BadRequest(handled_as(resource, strict_text(problems)))
+    if (lines or problems) and field_validation == "Strict":
+        unmarshal = ["\n  ".join(("yaml: unmarshal errors:", *lines))] if lines else []
+        raise BadRequest(handled_as(resource, strict_text([*unmarshal, *problems])))
     if field_validation == "Warn":
-        call.warnings.extend(problems)
+        call.warnings.extend([*lines, *problems])
     resource.strategy.default(obj)
     return canonical(obj)
 

@@ -34,7 +34,7 @@ class Discovery:
         if document is None:
             return page_not_found()
         media = accept_media(request, views=False)
-        return Response(body=media.encode(document), content_type=media.type, headers={"Vary": "Accept"})
+        return Response(body=media.encode(document), content_type=media.type)
 
     def _document(self, path: str) -> dict[str, Any] | None:
         parts = [part for part in path.split("/") if part]

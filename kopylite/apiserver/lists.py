@@ -78,13 +78,15 @@ class Reader:
             records = collection.scan(prefix, start, version)
         except Compacted:
             raise self._too_old(options, start) from None
-        found = (record for record in records if matches(record)) if matches else records
+        remaining = iter(records)
+        found = (record for record in remaining if matches(record)) if matches else remaining
         metadata: dict[str, Any] = {"resourceVersion": str(version)}
         limit = 0 if options.version == 0 else options.limit
         if not limit:
             return list(found), metadata
         page = list(itertools.islice(found, limit))
-        more = next(found, None) if len(page) == limit else None
+        # Whether what comes after a full page matches the selectors is not looked at, as upstream.
+        more = next(remaining, None) if len(page) == limit else None
         if more is not None:
             after = page[-1].key + "\0"
             metadata["continue"] = encode_token(version, after)

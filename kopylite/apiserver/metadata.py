@@ -10,6 +10,7 @@ from typing import Any
 from kopylite.apiserver.names import label_key_errors, label_value_errors
 from kopylite.apiserver.schema import objectmeta
 from kopylite.apiserver.schema.field_errors import (
+    INVALID,
     FieldError,
     RawText,
     forbidden,
@@ -30,7 +31,8 @@ _SUFFIX_LENGTH = 5
 _MAX_BASE = 63 - _SUFFIX_LENGTH
 
 _OWNER_FIELDS = ("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion")
-_SERVER_SET = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
+_DELETION = ("deletionTimestamp", "deletionGracePeriodSeconds")
+_SERVER_SET = ("uid", "creationTimestamp", *_DELETION, "selfLink")
 
 
 def timestamp(moment: datetime) -> str:
@@ -62,7 +64,7 @@ def decode_metadata(obj: dict[str, Any]) -> list[str]:
 
 def fill_created(metadata: dict[str, Any], *, namespace: str, generation: bool, clock: Clock) -> None:
     """What the server sets on a new object; what only it may set is wiped first."""
-    for key in (*_SERVER_SET, "generation"):
+    for key in _SERVER_SET:
         metadata.pop(key, None)
     if namespace:
         metadata["namespace"] = namespace
@@ -81,14 +83,15 @@ def generated_name(base: str, clock: Clock) -> str:
 
 
 def keep_on_update(metadata: dict[str, Any], old: dict[str, Any]) -> None:
-    """Fields that an update never changes come from the stored object, whatever the client sent."""
-    for key in ("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"):
+    """Fields that an update never changes come from the stored object."""
+    for key in ("creationTimestamp", "generation"):
         if key in old:
             metadata[key] = old[key]
         else:
             metadata.pop(key, None)
     metadata.pop("selfLink", None)
-    for key in ("uid", "namespace", "generateName"):
+    # Left empty they are filled in; given, they are compared.
+    for key in ("uid", "namespace", *_DELETION):
         if key in old and not metadata.get(key):
             metadata[key] = old[key]
 
@@ -130,7 +133,7 @@ def update_errors(metadata: dict[str, Any], old: dict[str, Any], *, custom: bool
     """What is wrong with changed metadata."""
     errors = [
         invalid(f"metadata.{key}", metadata.get(key, ""), "field is immutable")
-        for key in ("name", "namespace", "uid", "creationTimestamp")
+        for key in ("name", "namespace", "uid", "creationTimestamp", *_DELETION)
         if metadata.get(key) != old.get(key)
     ]
     if "deletionTimestamp" in old:
@@ -142,7 +145,10 @@ def update_errors(metadata: dict[str, Any], old: dict[str, Any], *, custom: bool
                 f"found new finalizers []string{{{shown}}}"
             )
             errors.append(forbidden("metadata.finalizers", text))
-    return errors + _shared_errors(metadata, custom=custom)
+    errors += _shared_errors(metadata, custom=custom)
+    # Upstream looks at the metadata of custom resources twice, at the names of finalizers only once.
+    again = [error for error in errors if error.field != "metadata.finalizers" or error.reason != INVALID]
+    return errors + again if custom else errors
 
 
 def missing_version_error() -> FieldError:
@@ -194,6 +200,9 @@ def _owner_errors(owners: Any) -> list[FieldError]:
         group, _, version = str(owner.get("apiVersion", "")).rpartition("/")
         if not version:
             errors.append(required(f"{where}.apiVersion", "must not be empty"))
+        elif "/" in group:
+            text = "must be <group>/<version> or <version>"
+            errors.append(invalid(f"{where}.apiVersion", owner["apiVersion"], text))
         errors.extend(
             required(f"{where}.{k}", "must not be empty") for k in ("kind", "name", "uid") if not owner.get(k)
         )

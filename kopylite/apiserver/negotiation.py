@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,14 +29,24 @@ _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
-class _JsonTimestamps(_Loader):  # type: ignore[misc]
-    """YAML 1.1 without its timestamp type: Kubernetes' YAML is JSON in other clothes."""
+class _GoYaml(_Loader):  # type: ignore[misc]
+    """Plain scalars as Go's YAML reads them for Kubernetes: no time stamps, no base 60, `y` and `n` are booleans."""
+
+    bool_values = {**_Loader.bool_values, "y": True, "n": False}  # noqa: RUF012 - as PyYAML declares it
 
 
-_JsonTimestamps.yaml_implicit_resolvers = {
-    key: [(tag, regexp) for tag, regexp in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+_RESOLVED = {
+    "bool": ("y|Y|yes|Yes|YES|n|N|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF", "yYnNtTfFoO"),
+    "int": ("[-+]?(?:0b[01_]+|0o?[0-7_]+|0x[0-9a-fA-F_]+|0|[1-9][0-9_]*)", "-+0123456789"),
+    "float": (r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
+              "-+.0123456789"),
+}  # fmt: skip
+_GoYaml.yaml_implicit_resolvers = {
+    key: [(tag, regexp) for tag, regexp in resolvers if tag.endswith((":null", ":merge"))]
     for key, resolvers in _Loader.yaml_implicit_resolvers.items()
 }
+for _name, (_pattern, _first) in _RESOLVED.items():
+    _GoYaml.add_implicit_resolver(f"tag:yaml.org,2002:{_name}", re.compile(f"(?:{_pattern})$"), list(_first))
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +142,7 @@ def _wants_pretty(request: Request) -> bool:
 
 
 def decode_body(request: Request, kind: str, *, custom: bool = False) -> tuple[dict[str, Any], list[str]]:
-    """The object in the body, and the paths of fields that it gives twice.
+    """The object in the body, and the paths of fields that it gives twice (of YAML: a text for each).
 
     Args:
         kind: what should be in it, for messages.
@@ -149,7 +160,7 @@ def decode_body(request: Request, kind: str, *, custom: bool = False) -> tuple[d
         raise UnsupportedMediaType(text)
     try:
         if media_type == YAML:
-            return from_yaml(request.body), []
+            return from_yaml(request.body), repeated_keys(request.body)
         return from_json(request.body)
     except (ValueError, yaml.YAMLError) as error:
         raise unrecognized(kind, _go_text(error), request.body) from None
@@ -258,7 +269,7 @@ def _collect_repeated(value: Any, path: str, found: list[str]) -> None:
 
 def from_yaml(body: bytes) -> dict[str, Any]:
     """An object. Raises ValueError or yaml.YAMLError."""
-    value = yaml.load(body, Loader=_JsonTimestamps)
+    value = yaml.load(body, Loader=_GoYaml)
     if not isinstance(value, dict):
         raise _NoObject("null" if value is None else type(value).__name__)
     return _json_keys(value)  # type: ignore[no-any-return]
@@ -267,7 +278,7 @@ def from_yaml(body: bytes) -> dict[str, Any]:
 def repeated_keys(body: bytes) -> list[str]:
     """What Go's strict decoder says of the keys that come twice in a YAML text."""
     found: list[str] = []
-    _find_repeated(yaml.compose(body, Loader=_JsonTimestamps), found)
+    _find_repeated(yaml.compose(body, Loader=_GoYaml), found)
     return found
 
 

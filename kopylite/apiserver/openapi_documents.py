@@ -122,11 +122,10 @@ class OpenApi:
         group, _, version = api_version.rpartition("/")
         for kind in ("DeleteOptions", "WatchEvent"):
             name = f"{META}.{kind}"
-            if group and name in schemas:
-                gvks = [
-                    {"group": "", "kind": kind, "version": "v1"},
-                    {"group": group, "kind": kind, "version": version},
-                ]
+            if name in schemas:
+                gvks = [{"group": "", "kind": kind, "version": "v1"}]
+                if group:
+                    gvks.append({"group": group, "kind": kind, "version": version})
                 schemas[name] = {**schemas[name], "x-kubernetes-group-version-kind": gvks}
         return schemas
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from kopylite.apiserver.negotiation import accept_media, wants
+from kopylite.apiserver.negotiation import Media, accept_media, wants
 from kopylite.apiserver.openapi_documents import OpenApi
 from kopylite.apiserver.openapi_v2 import PROTOBUF, to_protobuf
 from kopylite.apiserver.requests import Request, Response
 
 _V3, _V2 = "/openapi/v3", "/openapi/v2"
-# A document's address holds its hash, so that it may be kept for ever.
+# An address that holds the document's hash may be kept for ever.
 _CACHE_CONTROL = "public, immutable"
 
 
@@ -28,14 +28,16 @@ class OpenApiEndpoint:
         if path == _V2:
             return self._swagger(request)
         if path == _V3:
-            media = accept_media(request, views=False)
-            return Response(body=media.encode(self._documents.index()), content_type=media.type)
+            # Upstream says nothing of JSON here, and takes any Accept header.
+            return Response(body=Media().encode(self._documents.index()), content_type="text/plain; charset=utf-8")
         key = path.removeprefix(f"{_V3}/")
         document = self._documents.document(key) if key != path else None
         if document is None:
-            return Response(404, b"404 page not found\n", "text/plain; charset=utf-8")
+            return Response(404, content_type="")
         etag = f'"{self._documents.hash(key)}"'
-        headers = {"ETag": etag, "Vary": "Accept", "Cache-Control": _CACHE_CONTROL}
+        headers = {"ETag": etag, "Vary": "Accept"}
+        if "hash" in request.query:
+            headers["Cache-Control"] = _CACHE_CONTROL
         if request.headers.get("if-none-match") == etag:
             return Response(304, headers=headers)
         media = accept_media(request, views=False)

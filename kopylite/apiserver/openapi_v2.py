@@ -46,7 +46,7 @@ def definition(schema: Mapping[str, Any], *, custom: bool) -> Schema:
 
 
 def _converted(schema: Mapping[str, Any]) -> Schema:
-    parts = schema.get("allOf") or ()
+    parts: list[Schema] = schema.get("allOf") or []
     if len(parts) == 1 and "$ref" in parts[0]:
         reference = {"$ref": parts[0]["$ref"].replace(_V3_PREFIX, _V2_PREFIX)}
         return reference | {key: value for key, value in schema.items() if key == "description" or key[:2] == "x-"}

@@ -155,7 +155,10 @@ def list_options(request: Request, *, watch: bool, streaming_lists: bool = True)
     labels = parse_label_selector(request.param("labelSelector"))
     fields = parse_field_selector(request.param("fieldSelector"))
     token = request.param("continue")
-    errors = _watch_errors(match, initial, streaming_lists) if watch else _list_errors(version, match, initial, token)
+    if watch:
+        errors = _watch_errors(match, initial, streaming_lists, token)
+    else:
+        errors = _list_errors(version, match, initial, token)
     _fail("ListOptions", errors)
     return ListOptions(
         labels,
@@ -204,14 +207,18 @@ def _list_errors(version: str, match: str, initial: bool | None, token: str) -> 
     return errors
 
 
-def _watch_errors(match: str, initial: bool | None, streaming_lists: bool) -> list[FieldError]:
+def _watch_errors(match: str, initial: bool | None, streaming_lists: bool, token: str) -> list[FieldError]:
     field = "resourceVersionMatch"
     errors = []
+    if token:
+        errors.append(forbidden(field, f"{field} is forbidden when continue is provided"))
     if match and initial is None:
         errors.append(forbidden(field, f"{field} is forbidden for watch unless sendInitialEvents is provided"))
     if initial is not None:
         if match != "NotOlderThan":
             errors.append(forbidden(field, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
+            if match:
+                errors.append(unsupported(field, match, ("NotOlderThan",)))
         if not streaming_lists:
             detail = "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"
             errors.append(forbidden("sendInitialEvents", detail))

@@ -186,6 +186,8 @@ def _apply_change(world: World, call: Call, config: dict[str, Any], options: Wri
             reset=call.resource.strategy.reset_fields(call.target.subresource),
         )
         _check_repeated(call, options.field_validation)
+        # Upstream looks at the name last: a conflict goes before.
+        check_name(call, merged)
         if call.resource.custom:
             # A field that an apply empties is null from here on, and refused unless nullable: upstream does so too.
             meta.decode_metadata(merged)

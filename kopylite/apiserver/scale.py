@@ -116,7 +116,7 @@ _SCALE = Resource(
         NAME,
         Column("Desired", "integer", _read(("spec", "replicas"))),
         Column("Available", "integer", _read(("status", "replicas"))),
-        Column("Age", "string", age_cell),
+        Column("Age", "date", age_cell),
     ),
 )
 

@@ -78,8 +78,9 @@ class TableView:
         row: dict[str, Any] = {"cells": [self._cell(column, obj) for column in self._columns]}
         if self._include_object == "Object":
             row["object"] = obj
-        elif self._include_object != "None":
-            row["object"] = partial_metadata(obj, self._api_version)
+        else:
+            none = self._include_object == "None"
+            row["object"] = None if none else partial_metadata(obj, self._api_version)
         return row
 
     def _cell(self, column: Column, obj: dict[str, Any]) -> Any:

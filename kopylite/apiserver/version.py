@@ -8,6 +8,7 @@ from typing import Any
 
 from kopylite.apiserver.negotiation import accept_media
 from kopylite.apiserver.requests import Request, Response
+from kopylite.errors import MethodNotAllowed
 
 _CHECKS = ("ping", "log", "etcd", "informer-sync", "poststarthook/start-apiextensions-controllers")
 OLDEST_MINOR, NEWEST_MINOR = 32, 37
@@ -45,6 +46,9 @@ def version_info(minor: int) -> dict[str, Any]:
 
 
 def respond_version(request: Request, minor: int) -> Response:
+    """Raises MethodNotAllowed, NotAcceptable."""
+    if request.method not in ("GET", "HEAD"):
+        raise MethodNotAllowed("the server does not allow this method on the requested resource")
     media = accept_media(request, views=False)
     return Response(body=media.encode(version_info(minor)), content_type=media.type)
 

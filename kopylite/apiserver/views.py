@@ -51,7 +51,7 @@ class View:
             raise NotAcceptable(f"{text} (*{go_list_type(self._resource)})")
         items = [partial_metadata(obj, self._api_version) for obj in objects]
         document = {"kind": self._media.view, "apiVersion": self._api_version, "metadata": list_metadata}
-        return self._media.encode({**document, "items": items})
+        return self._media.encode({**document, "items": items or None})
 
     def _plain_list(self, records: Iterable[Record], list_metadata: dict[str, Any]) -> bytes:
         bodies = (body_in(self._resource, record) for record in records)

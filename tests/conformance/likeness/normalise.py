@@ -53,9 +53,9 @@ class Normaliser:
         self._asked = f"{step.path} {step.body}"
         body = _pointed(copy.deepcopy(answer.body), step.part)
         self._lists(step, body)
-        body = self._value("", body)
         for path in step.ignore:
             _drop(body, path.split("."))
+        body = self._value("", body)
         for path in step.unordered:
             _sort(body, path.split("."))
         return {
@@ -134,7 +134,7 @@ class Normaliser:
 
 
 def without_messages(comparable: dict[str, Any]) -> dict[str, Any]:
-    """The same without the texts that are for people: messages are scored apart."""
+    """The same without the texts for people, which are scored apart: messages, warnings, descriptions of columns."""
     headers = {**comparable["headers"], "Warning": len(comparable["headers"].get("Warning", ()))}
     return {**comparable, "headers": headers, "body": _strip_messages(comparable["body"])}
 
@@ -148,6 +148,9 @@ def _strip_messages(value: Any) -> Any:
                 bare = [{k: v for k, v in cause.items() if k != "message"} for cause in causes]
                 value = {**value, "details": {**value["details"], "causes": bare}}
             return value
+        if "columnDefinitions" in value:
+            columns = [{k: v for k, v in column.items() if k != "description"} for column in value["columnDefinitions"] or ()]
+            value = {**value, "columnDefinitions": columns}
         return {name: _strip_messages(inner) for name, inner in value.items()}
     return [_strip_messages(inner) for inner in value] if isinstance(value, list) else value
 

@@ -130,7 +130,7 @@ async def _events(reply: aiohttp.ClientResponse, step: Step) -> list[Any]:
 
 
 def _decoded(content_type: str, text: str) -> Any:
-    if content_type == "application/json":
+    if content_type == "application/json" or text.startswith("{"):
         try:
             return json.loads(text)
         except ValueError:
