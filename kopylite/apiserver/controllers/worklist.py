@@ -24,7 +24,7 @@ class WorkList(Generic[K]):
 
     Args:
         name: for the log.
-        work: looks at one key. What it raises of KopyliteError is retried.
+        work: looks at one key. Whatever it raises, the key is tried again.
     """
 
     def __init__(self, name: str, work: Callable[[K], Awaitable[None]]) -> None:
@@ -53,9 +53,16 @@ class WorkList(Generic[K]):
         try:
             await self._work(key)
         except (KopyliteError, Disconnect) as error:
-            failures = self._failures[key] = self._failures.get(key, 0) + 1
-            pause = min(FIRST_PAUSE * 2.0 ** (failures - 1), LONGEST_PAUSE)
-            logger.debug("%s: %s: %s; again in %.3f s", self._name, key, error, pause)
-            asyncio.get_running_loop().call_later(pause, self.add, key)
+            self._again(key)
+            logger.debug("%s: %s: %s", self._name, key, error)
+        except Exception:
+            # A fault of ours in one object must not be the end of the others.
+            self._again(key)
+            logger.exception("%s: %s", self._name, key)
         else:
             self._failures.pop(key, None)
+
+    def _again(self, key: K) -> None:
+        failures = self._failures[key] = self._failures.get(key, 0) + 1
+        pause = min(FIRST_PAUSE * 2.0 ** min(failures - 1, 20), LONGEST_PAUSE)
+        asyncio.get_running_loop().call_later(pause, self.add, key)
