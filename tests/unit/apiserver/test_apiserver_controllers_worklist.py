@@ -64,17 +64,19 @@ def test_a_fault_is_told_with_its_traceback_and_tried_again(caplog: pytest.LogCa
 
 async def test_a_key_that_comes_while_it_is_worked_on_is_looked_at_again() -> None:
     calls: list[str] = []
+    twice = asyncio.Event()
 
     async def again_once(key: str) -> None:
         calls.append(key)
         if len(calls) == 1:
             work.add(key)
+        else:
+            twice.set()
 
     work: WorkList[str] = WorkList("test", again_once)
     work.add("a")
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(work.run())
-        while len(calls) < 2:
-            await asyncio.sleep(0)
+        await twice.wait()
         running.cancel()
     assert calls == ["a", "a"]
