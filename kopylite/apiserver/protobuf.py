@@ -47,7 +47,7 @@ def decode(body: bytes) -> dict[str, Any]:
         type_meta = {number: value.decode() for number, _, value in _fields(envelope.get(1, b""))}
         api_version, kind = type_meta.get(1, ""), type_meta.get(2, "")
         obj = _message(_message_name(api_version, kind), envelope.get(2, b""))
-    except (KeyError, IndexError, ValueError, struct.error, AttributeError) as error:
+    except (KeyError, IndexError, TypeError, ValueError, struct.error, AttributeError) as error:
         raise MalformedProtobuf(f"cannot decode a protobuf object: {error}") from None
     return {"apiVersion": api_version, "kind": kind, **obj}
 

@@ -9,13 +9,13 @@ WIDGETS = "/apis/example.com/v1/namespaces/default/widgets"
 
 
 async def test_a_new_object_gets_uid_time_and_version_and_loses_what_only_the_server_sets(api: Any) -> None:
-    given = {"name": "a", "uid": "mine", "generation": 7, "deletionTimestamp": "2020-01-01T00:00:00Z"}
+    given = {"name": "a", "uid": "mine", "selfLink": "x", "deletionTimestamp": "2020-01-01T00:00:00Z"}
     made = await api.create(CONFIG_MAPS, {"metadata": given, "data": {"x": "1"}})
     metadata = made["metadata"]
     assert metadata["uid"] != "mine"
     assert metadata["namespace"] == "default"
     assert metadata["creationTimestamp"].endswith("Z")
-    assert not {"generation", "deletionTimestamp"} & metadata.keys()
+    assert not {"selfLink", "deletionTimestamp"} & metadata.keys()
     assert int(metadata["resourceVersion"]) > 1000
     assert await api.get(f"{CONFIG_MAPS}/a") == made
 
