@@ -18,6 +18,16 @@ _NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 # The first address of kube-apiserver's default range of service addresses.
 _KUBERNETES_IP = "10.0.0.1"
 
+_CRITICAL = "Used for system critical pods that must "
+_PRIORITY_CLASSES = (
+    ("system-node-critical", 2000001000, _CRITICAL + "not be moved from their current node."),
+    (
+        "system-cluster-critical",
+        2000000000,
+        _CRITICAL + "run in the cluster, but can be moved to another node if necessary.",
+    ),
+)
+
 
 async def bootstrap(core: Core) -> None:
     """Create what is missing; what is there, from a data file, is left as it is."""
@@ -28,6 +38,10 @@ async def bootstrap(core: Core) -> None:
     for name in sorted(SYSTEM_NAMESPACES, key=("kube-system", "kube-public", "default", "kube-node-lease").index):
         if core.world.store.get("namespaces", name) is None:
             await _create(core, "/api/v1/namespaces", {"metadata": {"name": name, "labels": {_NAMESPACE_LABEL: name}}})
+    for name, value, text in _PRIORITY_CLASSES:
+        if core.world.store.get("priorityclasses.scheduling.k8s.io", name) is None:
+            body = {"metadata": {"name": name}, "value": value, "description": text}
+            await _create(core, "/apis/scheduling.k8s.io/v1/priorityclasses", body)
     served = core.world.registry.find("", "v1", "services")
     if served is not None and core.world.store.get("services", "default/kubernetes") is None:
         await _create(core, "/api/v1/namespaces/default/services", _kubernetes_service())

@@ -18,7 +18,6 @@ from kopylite.apiserver.world import (
     Admission,
     Call,
     World,
-    body_in,
     object_in,
     qualified_details,
     selectable_fields,
@@ -33,6 +32,12 @@ _RETURN_OBJECT = frozenset(
      "resourcequotas", "csidrivers.storage.k8s.io", "csinodes.storage.k8s.io", "storageclasses.storage.k8s.io",
      "volumeattachments.storage.k8s.io"}
 )  # fmt: skip
+# Kinds whose dependents stay unless the client asks for something else.
+_ORPHANING = ("jobs.batch", "replicationcontrollers")
+_JOB_WARNING = (
+    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or "
+    "set propagationPolicy=Orphan to suppress this warning"
+)
 
 
 class Deleter:
@@ -60,6 +65,8 @@ class Deleter:
             raise _immortal(call)
         for hook in self._world.hooks.write:
             await hook(call)
+        if resource.storage == "jobs.batch" and options.policy is None and options.orphan_dependents is None:
+            call.warnings.append(_JOB_WARNING)
         while True:
             record = store.get(resource.storage, call.key)
             if record is None:
@@ -82,13 +89,18 @@ class Deleter:
         obj = msgspec.json.decode(msgspec.json.encode(live))
         grace = self._grace(resource.strategy.grace, obj, options)
         if resource.storage != "events":
-            _set_finalizers(obj["metadata"], options)
+            _set_finalizers(obj["metadata"], options, default=ORPHAN if resource.storage in _ORPHANING else "")
         obj = self._mark(call, obj, grace)
         if is_finished(obj):
-            body = body_in(resource, record)
+            version = record.version
             if not options.dry_run:
-                store.delete(resource.storage, call.key, record)
-            return 200, body if resource.storage in _RETURN_OBJECT else self._success(call, record)
+                version = store.delete(resource.storage, call.key, record).version
+            if resource.storage not in _RETURN_OBJECT:
+                return 200, self._success(call, record)
+            # With the marks only where there is a grace period to speak of.
+            shown = obj if resource.strategy.grace else live
+            shown["metadata"]["resourceVersion"] = str(version)
+            return 200, msgspec.json.encode(shown)
         status = 202 if options.orphan_dependents is False else 200
         if obj == live or options.dry_run:
             return status, msgspec.json.encode(obj)
@@ -164,15 +176,15 @@ def check_preconditions(call: Call, record: Record, options: DeleteOptions) -> N
         raise conflict(call, text, kind=call.resource.kind)
 
 
-def _set_finalizers(metadata: dict[str, Any], options: DeleteOptions) -> None:
-    """Turn the propagation asked for (or the GC finalizer already there) into a finalizer."""
+def _set_finalizers(metadata: dict[str, Any], options: DeleteOptions, *, default: str) -> None:
+    """Turn the propagation asked for (else the GC finalizer already there, else the default) into a finalizer."""
     present = metadata.get("finalizers", [])
     if options.orphan_dependents is not None:
         wanted = ORPHAN if options.orphan_dependents else ""
     elif options.policy is not None:
         wanted = {"Orphan": ORPHAN, "Foreground": FOREGROUND}.get(options.policy, "")
     else:
-        wanted = next((f for f in present if f in (ORPHAN, FOREGROUND)), "")
+        wanted = next((f for f in present if f in (ORPHAN, FOREGROUND)), default)
     finalizers = [f for f in present if f not in (ORPHAN, FOREGROUND)] + ([wanted] if wanted else [])
     if set(finalizers) == set(present):
         return

@@ -11,13 +11,14 @@ import msgspec
 from kopylite.apiserver.negotiation import accept_media, decode_body
 from kopylite.apiserver.options import WriteOptions, write_options
 from kopylite.apiserver.patches import APPLY_PATCH, check_media_type, patch_function
+from kopylite.apiserver.patching.apply import update_managed_fields
 from kopylite.apiserver.requests import Response
 from kopylite.apiserver.resources import Column, Resource, ScalePaths
 from kopylite.apiserver.schema.field_errors import invalid, invalid_error
 from kopylite.apiserver.tables import NAME, TableView, age_cell
 from kopylite.apiserver.world import Call, World, object_in
 from kopylite.apiserver.writes import PATCH_RETRIES, UpdatePolicy, Writer
-from kopylite.errors import BadRequest, InternalError, NotFound, UnsupportedMediaType
+from kopylite.errors import ApiError, BadRequest, InternalError, NotFound, UnsupportedMediaType
 
 Rescaling = Callable[[dict[str, Any]], dict[str, Any]]
 
@@ -63,7 +64,7 @@ class ScaleEndpoint:
         form = call.request.headers.get("content-type", "").split(";")[0].strip().lower()
         check_media_type(call, form)
         if form == APPLY_PATCH:
-            raise UnsupportedMediaType("server-side apply to the scale sub-resource is not served here")
+            raise _apply_refused(call)
         options = write_options(call.request, "PatchOptions")
         function = patch_function(call, form)
         return await self._write(call, paths, options, function, retries=PATCH_RETRIES)
@@ -80,9 +81,10 @@ class ScaleEndpoint:
             obj["metadata"]["resourceVersion"] = version or live["metadata"]["resourceVersion"]
             uid = (wanted.get("metadata") or {}).get("uid")
             obj["metadata"]["uid"] = uid or live["metadata"]["uid"]
+            _own_replicas(call, paths.spec_replicas, obj, live, options.field_manager)
             return obj
 
-        policy = UpdatePolicy(retries, patch=retries > 0)
+        policy = UpdatePolicy(retries, patch=retries > 0, managed=True)
         written = await self._writer.update(call, rescale, options, policy)
         return self._respond(call, scale_of(call.resource, paths, msgspec.json.decode(written.body)))
 
@@ -94,6 +96,41 @@ class ScaleEndpoint:
         elif not scale["spec"].get("replicas"):
             scale = {**scale, "spec": {}}  # the Go field is omitempty
         return Response(body=media.encode(scale), content_type=media.type)
+
+
+def _own_replicas(call: Call, path: tuple[str, ...], obj: dict[str, Any], live: dict[str, Any], manager: str) -> None:
+    """Note who set the replicas, in place.
+
+    Upstream turns the owners into those of a Scale and back. On that way it loses the time, keeps no books where
+    nobody owned the replicas before, and takes 0 for a field that is not there.
+    """
+    entries = live["metadata"].get("managedFields", ())
+    if not any(_owns(entry.get("fieldsV1", {}), path) for entry in entries):
+        return
+    strategy, api_version = call.resource.strategy, call.resource.api_version
+    update_managed_fields(
+        obj, live, schema=strategy.schema, manager=manager, api_version=api_version, subresource="scale", now=""
+    )
+    if not _get(obj, path):
+        kept = [
+            e for e in obj["metadata"]["managedFields"] if (e.get("subresource"), e["manager"]) != ("scale", manager)
+        ]
+        obj["metadata"]["managedFields"] = kept
+
+
+def _owns(fields: Any, path: tuple[str, ...]) -> bool:
+    return _get(fields, tuple(f"f:{name}" for name in path)) is not None
+
+
+def _apply_refused(call: Call) -> ApiError:
+    if not call.resource.custom:
+        return UnsupportedMediaType("server-side apply to the scale sub-resource is not served here")
+    # The real server cannot do it either.
+    return InternalError(
+        "failed to create manager for existing fields: failed to convert live object (/; autoscaling/v1, Kind=Scale) "
+        "to proper version: request to convert CR to an invalid group/version: autoscaling/v1",
+        reason="",
+    )
 
 
 def _read(path: tuple[str, ...]) -> Any:

@@ -215,9 +215,8 @@ class Writer:
             manager=options.field_manager,
             api_version=call.resource.api_version,
             subresource=subresource,
-            # Upstream loses the time on the way from the Scale to its parent.
-            now="" if subresource == "scale" else meta.timestamp(self._world.clock.now()),
-            reset=call.resource.strategy.reset_fields(call.target.subresource),
+            now=meta.timestamp(self._world.clock.now()),
+            reset=call.resource.strategy.reset_fields(subresource),
         )
 
     async def _mutate(self, admission: Admission) -> None:

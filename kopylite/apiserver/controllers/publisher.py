@@ -9,6 +9,7 @@ from kopylite.apiserver.controllers.ownership import ownership_of
 from kopylite.apiserver.controllers.worklist import WorkList
 from kopylite.apiserver.core import Core
 from kopylite.apiserver.history import DELETED, Change, Record
+from kopylite.apiserver.service_accounts import ServiceAccountAdmission
 from kopylite.errors import AlreadyExists, NotFound
 
 NAME = "root-ca-cert-publisher"
@@ -34,6 +35,7 @@ class NamespacePublisher:
     """
 
     def __init__(self, core: Core, certificate: bytes) -> None:
+        self._world = core.world
         self._store = core.world.store
         self._actor = Actor(core, NAME)
         self._work: WorkList[Published] = WorkList("namespace publisher", self._attempt)
@@ -47,6 +49,8 @@ class NamespacePublisher:
         }
 
     def begin(self) -> None:
+        # Where accounts are created, pods get theirs.
+        self._world.mutating.append(ServiceAccountAdmission(self._world))
         for record in list(self._store.collection("namespaces").records.values()):
             self._note(record)
 

@@ -31,7 +31,7 @@ _ROLE_PREFIX = "node-role.kubernetes.io/"
 
 
 def _count(*paths: str) -> Any:
-    return lambda obj: str(sum(len(read(obj, path, {})) for path in paths))
+    return lambda obj: sum(len(read(obj, path, {})) for path in paths)
 
 
 def _service_external(service: Object) -> str:
@@ -245,7 +245,7 @@ CLUSTER = {
         ("Provisioner", at("provisioner")),
         ("ReclaimPolicy", at("reclaimPolicy", "Delete")),
         ("VolumeBindingMode", text_at("volumeBindingMode", UNSET)),
-        ("AllowVolumeExpansion", lambda obj: "true" if obj.get("allowVolumeExpansion") else "false"),
+        ("AllowVolumeExpansion", lambda obj: bool(obj.get("allowVolumeExpansion"))),
         AGE,
     ),
     "volumeattachments.storage.k8s.io": columns(

@@ -210,8 +210,8 @@ WORKLOADS = {
     "replicasets.apps": columns(*_replica_counts(), AGE, *_WIDE, ("Selector*", _selector)),
     "deployments.apps": columns(
         ("Ready", _ready_of("status.readyReplicas", "spec.replicas")),
-        ("Up-to-date", text_at("status.updatedReplicas", "0")),
-        ("Available", text_at("status.availableReplicas", "0")),
+        ("Up-to-date", at("status.updatedReplicas", 0)),
+        ("Available", at("status.availableReplicas", 0)),
         AGE,
         *_WIDE,
         ("Selector*", _selector),
@@ -228,9 +228,7 @@ WORKLOADS = {
         *_WIDE,
         ("Selector*", _selector),
     ),
-    "controllerrevisions.apps": columns(
-        ("Controller", _revision_controller), ("Revision", text_at("revision", "0")), AGE
-    ),
+    "controllerrevisions.apps": columns(("Controller", _revision_controller), ("Revision", at("revision", 0)), AGE),
     "jobs.batch": columns(
         ("Status", _job_status),
         ("Completions", _job_completions),
@@ -254,8 +252,8 @@ WORKLOADS = {
         ("Reference", _autoscaler_reference),
         ("Targets", _autoscaler_targets),
         ("MinPods", text_at("spec.minReplicas", UNSET)),
-        ("MaxPods", text_at("spec.maxReplicas", "0")),
-        ("Replicas", text_at("status.currentReplicas", "0")),
+        ("MaxPods", at("spec.maxReplicas", 0)),
+        ("Replicas", at("status.currentReplicas", 0)),
         AGE,
     ),
 }

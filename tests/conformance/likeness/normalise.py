@@ -149,7 +149,9 @@ def _strip_messages(value: Any) -> Any:
                 value = {**value, "details": {**value["details"], "causes": bare}}
             return value
         if "columnDefinitions" in value:
-            columns = [{k: v for k, v in column.items() if k != "description"} for column in value["columnDefinitions"] or ()]
+            columns = [
+                {k: v for k, v in column.items() if k != "description"} for column in value["columnDefinitions"] or ()
+            ]
             value = {**value, "columnDefinitions": columns}
         return {name: _strip_messages(inner) for name, inner in value.items()}
     return [_strip_messages(inner) for inner in value] if isinstance(value, list) else value
