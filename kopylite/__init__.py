@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kopylite.app import App
     from kopylite.client import Client, Outcome
-    from kopylite.controller import Watch, watch
+    from kopylite.controller import Watch, channel, periodic, watch
     from kopylite.errors import (
         AlreadyExists,
         AlreadyOwned,
@@ -46,6 +46,8 @@ _HOMES = {
     "App": "kopylite.app",
     "watch": "kopylite.controller",
     "Watch": "kopylite.controller",
+    "periodic": "kopylite.controller",
+    "channel": "kopylite.controller",
     "Kind": "kopylite.objects",
     "CustomResource": "kopylite.objects",
     "Unstructured": "kopylite.objects",
@@ -92,6 +94,8 @@ __all__ = [  # noqa: RUF022  (the reader's order, not the alphabet's)
     "App",
     "watch",
     "Watch",
+    "periodic",
+    "channel",
     "Kind",
     "CustomResource",
     "Unstructured",

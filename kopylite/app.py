@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypedDict, TypeVar, Unpack
 
-from kopylite.controller import ControllerSpec, Reconcile, Watch
+from kopylite.controller import Channel, ControllerSpec, Periodic, Reconcile, Watch
 from kopylite.errors import RegistrationError
 from kopylite.objects import Kind, kind_of
 from kopylite.triggers import Predicate
@@ -22,6 +23,7 @@ _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 class ControllerOptions(TypedDict, total=False):
     """The options of a reconciler that most do without. See ControllerSpec for each one's meaning."""
 
+    sources: Sequence[Periodic | Channel]
     predicates: Predicate | None
     labels: str
     timeout: float | None
@@ -97,6 +99,7 @@ class App:
         chosen = name or _checked(kind, "@app.reconciler").kind.lower()
         owned = tuple(_watches(owns, f"controller {chosen!r}: owns"))
         watched = tuple(_watches(watches, f"controller {chosen!r}: watches"))
+        _check_options(options, f"controller {chosen!r}")
 
         def register(function: ReconcileT) -> ReconcileT:
             spec = ControllerSpec(
@@ -167,6 +170,19 @@ def _checked(kind: object, where: str) -> Kind:
         return kind_of(kind)
     except RegistrationError as error:
         raise RegistrationError(f"{where}: {error}") from None
+
+
+def _check_options(options: Mapping[str, object], where: str) -> None:
+    """Refuse an option that does not exist, and sources that are none."""
+    known = ("owns", "watches", "workers", "name", *ControllerOptions.__annotations__)
+    for option in options:
+        if option not in known:
+            near = difflib.get_close_matches(option, known, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+            raise RegistrationError(f"{where}: there is no option {option!r}; {hint}")
+    sources = options.get("sources", ())
+    if not isinstance(sources, (list, tuple)) or not all(isinstance(each, (Periodic, Channel)) for each in sources):
+        raise RegistrationError(f"{where}: sources takes a list of periodic(...) and channel(...), not {sources!r}")
 
 
 def _watches(declared: object, where: str) -> Iterable[Watch]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from kopylite.errors import UsageError
 
 PREFIX = "KOPYLITE_"
+_NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
 class _FromVariable(str):
@@ -113,6 +115,8 @@ def seconds(text: str) -> float:
 def names(text: str) -> list[str]:
     """Namespaces, comma-separated."""
     found = [name.strip() for name in text.split(",")]
-    if not all(found):
-        raise ValueError(f"{text!r} is no comma-separated list of names")
+    if not all(map(_NAMESPACE.fullmatch, found)):
+        raise ValueError(
+            f"{text!r} names no namespaces: up to 63 lower-case letters, digits and inner dashes, separated by commas"
+        )
     return found

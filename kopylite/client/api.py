@@ -167,6 +167,12 @@ class Api:
         )
         if isinstance(error, KindNotFound):
             self.resources.forget(resource.kind)
+            _, _, subresource = request.path.rpartition(f"/{resource.plural}/")[2].partition("/")
+            if subresource:
+                raise KindNotFound(
+                    f"the server does not serve {request.path}: {resource.kind} has no sub-resource {subresource!r} "
+                    "(a CRD declares it under `subresources`), or is not served at all"
+                )
         raise error
 
     def _note_write(self, kind: Kind, body: bytes, options: WriteOptions) -> None:

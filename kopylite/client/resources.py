@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+
 import msgspec
 
 from kopylite.client import verbs
@@ -10,7 +12,7 @@ from kopylite.client.transport import Transport
 from kopylite.client.verbs import ResourceInfo
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.errors import KindNotFound, StreamBroken, api_error
-from kopylite.objects import Kind, kind_of
+from kopylite.objects import Kind, builtin_kinds, kind_of
 
 # A kind that is missing is asked for again this often: a CRD that appears is found soon, and a controller that
 # waits for it costs next to nothing.
@@ -41,7 +43,8 @@ class Resources:
         self._transport = transport
         self._clock = clock
         self._found: dict[Kind, ResourceInfo] = {}
-        self._missing: dict[Kind, float] = {}
+        # When a kind was not there, and what may help.
+        self._missing: dict[Kind, tuple[float, str]] = {}
 
     def known(self, kind: Kind) -> ResourceInfo | None:
         """The resource, if no request is needed to know it."""
@@ -66,16 +69,19 @@ class Resources:
         if found is not None:
             return found
         now = self._clock.monotonic()
-        if not again and now - self._missing.get(kind, -MISSING_PERIOD) < MISSING_PERIOD:
-            raise _not_found(kind)
-        for resource in await self._served(kind.api_version):
+        asked, hint = self._missing.get(kind, (-MISSING_PERIOD, ""))
+        if not again and now - asked < MISSING_PERIOD:
+            raise _not_found(kind, hint)
+        served = await self._served(kind.api_version)
+        for resource in served:
             # Sub-resources ("deployments/scale") are in the list too, under the kind of their body.
             if resource.kind == kind.kind and "/" not in resource.name:
                 self._missing.pop(kind, None)
                 found = self._found[kind] = ResourceInfo(kind, resource.name, resource.namespaced)
                 return found
-        self._missing[kind] = now
-        raise _not_found(kind)
+        hint = _hint(kind, [resource.kind for resource in served if "/" not in resource.name])
+        self._missing[kind] = now, hint
+        raise _not_found(kind, hint)
 
     def forget(self, kind: Kind) -> None:
         """Ask the server again: a request for the resource found nothing there."""
@@ -95,5 +101,14 @@ class Resources:
             raise StreamBroken(f"{request}: the answer is no APIResourceList: {error}") from error
 
 
-def _not_found(kind: Kind) -> KindNotFound:
-    return KindNotFound(f"the server does not serve {kind}: is its CRD installed?")
+def _not_found(kind: Kind, hint: str) -> KindNotFound:
+    return KindNotFound(f"the server does not serve {kind}: {hint}")
+
+
+def _hint(kind: Kind, served: list[str]) -> str:
+    """What may help: another spelling, another apiVersion, or its CRD."""
+    spelled = difflib.get_close_matches(kind.kind, served, n=1)
+    elsewhere = [known.api_version for known in builtin_kinds() if known.kind == kind.kind and known != kind]
+    likely = [f"{spelled[0]}.{kind.api_version}"] if spelled and spelled[0] != kind.kind else []
+    likely += [f"{kind.kind}.{api_version}" for api_version in elsewhere]
+    return f"did you mean {' or '.join(likely)}?" if likely else "is its CRD installed?"

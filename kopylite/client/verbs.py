@@ -98,7 +98,7 @@ def check_scope(kind: Kind, namespaced: bool | None, key: ObjectKey) -> None:
         UsageError: a namespace is missing, or is too much.
     """
     if namespaced and not key.namespace:
-        raise UsageError(f"{kind} {key.name!r}: a namespaced kind needs a namespace")
+        raise UsageError(f"{kind} {key.name!r}: a namespaced kind needs a namespace; namespace=..., or a Request")
     if namespaced is False and key.namespace:
         raise UsageError(f"{kind} is cluster-scoped: {key.name!r} is in no namespace, and not in {key.namespace!r}")
 
@@ -258,7 +258,7 @@ def create(resource: ResourceInfo, namespace: str, body: bytes, options: WriteOp
         UsageError: the kind is namespaced and `namespace` is empty, or the other way round.
     """
     if resource.namespaced and not namespace:
-        raise UsageError(f"create of a {resource.kind}: a namespaced kind needs a namespace")
+        raise UsageError(f"create of a {resource.kind}: a namespaced kind needs a namespace in its metadata")
     return ApiRequest("POST", resource.collection(namespace), options.params(), body, JSON)
 
 

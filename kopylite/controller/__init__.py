@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 from kopylite.controller.controller import ActiveRun, Controller, ControllerStatistics, Source
-from kopylite.controller.spec import ControllerSpec, MapFunction, Reconcile, Watch, watch
+from kopylite.controller.spec import (
+    Channel,
+    ControllerSpec,
+    MapFunction,
+    Periodic,
+    Reconcile,
+    Watch,
+    channel,
+    periodic,
+    watch,
+)
 
 __all__ = [
     "ActiveRun",
+    "Channel",
     "Controller",
     "ControllerSpec",
     "ControllerStatistics",
     "MapFunction",
+    "Periodic",
     "Reconcile",
     "Source",
     "Watch",
+    "channel",
+    "periodic",
     "watch",
 ]

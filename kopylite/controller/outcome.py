@@ -88,7 +88,7 @@ def settle_result(result: object) -> Settlement:
     if result is None:
         return SUCCESS
     if not isinstance(result, Result):
-        raise TypeError(f"a reconcile returns a Result or None, not {result!r}")
+        raise TypeError(f"a reconcile returns a Result or None, not {result!r}; as in Result(requeue_after=30)")
     after = result.delay
     if after > 0:
         return Settlement("requeue_after", NextRun.AFTER, after, result.priority)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import traceback
 
 from kopylite.client import rbac_rule
 from kopylite.controller.outcome import Failure, NextRun, Settlement
@@ -33,6 +34,8 @@ class Settler:
         # Errors in a row, of keys that have any; kept apart from the queue's failures, which conflicts and
         # Result(requeue=True) count as well. Not kept when nobody asks for it.
         self._errors: dict[Request, int] = {}
+        # What was logged of the keys whose last run met an object that does not fit its model.
+        self._misfits: dict[Request, object] = {}
         self._shown_rules: set[str] = set()
 
     def errors(self, request: Request) -> int:
@@ -62,6 +65,8 @@ class Settler:
                 self._reasons.add(request, REQUEUE_AFTER if error is None else RETRY)
                 queue.add(request, priority=priority, after=after)
         self._observer.finished(settlement.result, seconds)
+        if self._misfits and settlement.failure is not Failure.REJECTED:
+            self._misfits.pop(request, None)
         if self._errors or error is not None:
             self._count(request, settlement.failure)
         if error is not None and settlement.failure is not None:
@@ -87,11 +92,15 @@ class Settler:
             )
         if failure is Failure.REJECTED:
             self._observer.object_rejected()
-        level, text = self._line(context, request, failure, after)
+            level, text = self._reject(context, request, error), "object does not fit, waiting for its next change"
+        else:
+            level, text = self._line(request, failure, after)
         # The API's answer and our own errors say all in one line; only a foreign exception needs its traceback.
-        trace = error if not isinstance(error, KopyliteError) else None
+        own = isinstance(error, KopyliteError)
         message = str(error) if isinstance(error, ApiError) else f"{type(error).__name__}: {error}"
-        LOGGER.log(level, "%s: %s", text, message, exc_info=trace, extra={"fields": context.fields()})
+        where = _place(error) if own else ""
+        trace = None if own else error
+        LOGGER.log(level, "%s: %s%s", text, message, where, exc_info=trace, extra={"fields": context.fields()})
         if isinstance(error, Forbidden):
             self._show_rule(context, rbac_rule(error))
 
@@ -101,19 +110,51 @@ class Settler:
             self._shown_rules.add(rule)
             LOGGER.error("this RBAC rule is missing:\n%s", rule, extra={"fields": context.fields()})
 
-    def _line(self, context: Context, request: Request, failure: Failure, after: float) -> tuple[int, str]:
+    def _reject(self, context: Context, request: Request, error: BaseException) -> int:
+        """Publish an Event about each object that does not fit, and return the level of the log line.
+
+        The Event comes with every run, since the server forgets Events within an hour; the recorder bounds their rate.
+        The line is an error once per change of the object: later runs of the key, whatever their reason, say nothing
+        new about it.
+        """
+        misfits = list(_misfits(error))
+        for misfit in misfits:
+            if misfit.object is not None and misfit.object.name:
+                context.event(misfit.object, INVALID_OBJECT, str(misfit), type="Warning")
+        seen = [(str(misfit), misfit.object and misfit.object.resource_version) for misfit in misfits]
+        known, self._misfits[request] = self._misfits.get(request), seen
+        return logging.DEBUG if known == seen else logging.ERROR
+
+    def _line(self, request: Request, failure: Failure, after: float) -> tuple[int, str]:
         """Level and opening words of the log line of a failed run."""
         if failure is Failure.CONFLICT:
             conflicts = self._queue.failures(request)
             if conflicts < CONFLICTS_TO_WARN:
                 return logging.DEBUG, f"conflict, next try in {after:.3f} s"
             return logging.WARNING, f"conflict no. {conflicts} in a row, somebody else keeps writing this object"
-        if failure is Failure.REJECTED:
-            # Our own slow retry of an object that did not change says nothing new.
-            level = logging.DEBUG if context.reasons == (RETRY,) else logging.ERROR
-            return level, "object does not fit, waiting for its next change"
         if failure is Failure.TERMINAL:
             return logging.ERROR, "terminal error, waiting for the next event"
         if failure is Failure.GAVE_UP:
             return logging.ERROR, f"gave up after {self._max_retries} retries, waiting for the next event"
         return logging.ERROR, f"reconcile failed, next try in {after:.3f} s"
+
+
+def _misfits(error: BaseException) -> Iterator[DecodeError]:
+    """What did not fit, of an error that may be a group."""
+    if isinstance(error, DecodeError):
+        yield error
+    elif isinstance(error, BaseExceptionGroup):
+        for member in error.exceptions:
+            yield from _misfits(member)
+
+
+def _place(error: BaseException) -> str:
+    """Where the user's code met the error, " at FILE:LINE in FUNCTION"; "" if it did not."""
+    place = ""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        if str(frame.f_globals.get("__name__")).startswith("kopylite."):
+            if place:
+                break
+        else:
+            place = f" at {frame.f_code.co_filename}:{line} in {frame.f_code.co_name}"
+    return place

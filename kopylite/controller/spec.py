@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from kopylite.errors import RegistrationError
-from kopylite.objects import Kind
+from kopylite.objects import HasKey, Kind
 from kopylite.reconcile.request import Request, Result
+from kopylite.triggers import Predicate
 from kopylite.workqueue.ratelimiters import RateLimit
 
 if TYPE_CHECKING:
     from kopylite.reconcile.context import Context
-    from kopylite.triggers import Predicate
 
 Reconcile = Callable[["Context", Request], Awaitable[Result | None]]
 """The user's function: reads the present state of one object and takes the next step towards the desired one."""
 
 MapFunction = Callable[[Any, "Context"], Awaitable[Iterable[Request]]]
 """Says whose reconcile a change of a watched object concerns. May fail: it is retried."""
+
+KeysFunction = Callable[["Context"], Awaitable[Iterable[HasKey]]]
+"""Names the keys that a timer runs. May fail: then its next round tries again."""
+
+ChannelFunction = Callable[["Context"], AsyncIterable[HasKey]]
+"""Opens a stream of keys. May fail, also later: then it is called again after a pause."""
 
 # A reconcile that hangs holds its worker and its key; controller-runtime has no limit unless told.
 DEFAULT_TIMEOUT = 300.0
@@ -61,11 +68,76 @@ def watch(
     """Declare one more kind that a reconciler follows: an entry of its `watches=` or `owns=`. See Watch.
 
     Raises:
-        RegistrationError: `map` is not an `async def`.
+        RegistrationError: `map` is not an `async def`, or `predicates` is not a Predicate.
     """
     if map is not None:
         require_async(map, "map function", "obj: Unstructured, ctx: Context", "list[Request]")
+    _require_predicate(predicates, f"watch({getattr(kind, '__name__', kind)})")
     return Watch(kind, map, predicates, labels or "", namespace, metadata_only)
+
+
+@dataclass(frozen=True, slots=True)
+class Periodic:
+    """Runs of some keys in every round of a timer. Made by `periodic()`.
+
+    Args:
+        keys: asked in each round, with a Context that has no request.
+        seconds: between two rounds.
+    """
+
+    keys: KeysFunction
+    seconds: float
+
+
+def periodic(keys: KeysFunction, *, every: float | timedelta) -> Periodic:
+    """Declare a timer: an entry of a reconciler's `sources=`. For what no event tells of.
+
+    The rounds have low priority, and pauses that are up to 10 % shorter or longer than `every`; the first round
+    comes after one pause. A single key that wants to be looked at again has `Result(requeue_after=...)`.
+
+    Args:
+        keys: `async def (ctx) -> Iterable[Request]`: whose run it is time for.
+        every: seconds, or a timedelta.
+
+    Raises:
+        RegistrationError: `keys` is not an `async def`, or `every` is not above 0.
+    """
+    require_async(keys, "keys function", "ctx: Context", "list[Request]")
+    seconds = every.total_seconds() if isinstance(every, timedelta) else every
+    if seconds <= 0:
+        raise RegistrationError(f"periodic: every must be above 0 seconds, not {every}")
+    return Periodic(keys, seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """Runs of the keys that a stream brings. Made by `channel()`.
+
+    Args:
+        open: opens the stream, with a Context that has no request.
+    """
+
+    open: ChannelFunction
+
+
+def channel(open: ChannelFunction) -> Channel:  # noqa: A002  (reads as what it is)
+    """Declare a stream of keys from outside of the cluster: an entry of a reconciler's `sources=`.
+
+    A stream that raises is opened again after a pause; one that ends is over. What the outside says while no
+    stream is open is lost, so let the first thing that a new stream brings be everything that may have changed.
+
+    Args:
+        open: an async generator `async def (ctx)` that yields Requests, or a function that returns one.
+
+    Raises:
+        RegistrationError: `open` is an `async def` that yields nothing, or takes other arguments.
+    """
+    name = _name_of(open)
+    form = f"\n\n    async def {name}(ctx: Context) -> AsyncIterator[Request]:\n        yield ...\n"
+    if not callable(open) or inspect.iscoroutinefunction(open):
+        raise RegistrationError(f"channel {name!r} has to yield Requests. Write:{form}")
+    _require_arguments(open, f"channel {name!r}", 1, form)
+    return Channel(open)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +150,7 @@ class ControllerSpec:
         reconcile: the user's `async def (ctx, request) -> Result | None`.
         owns: kinds whose objects it creates; a change of one runs the object's controlling owner.
         watches: other kinds, each with a function that says whose run their change means.
+        sources: what else brings keys: `periodic(...)`, `channel(...)`.
         predicates: drops events of its own kind.
         labels: narrows its own kind by a label selector; see Watch.
         workers: how many reconciles run at the same time; None: the manager's default.
@@ -95,6 +168,7 @@ class ControllerSpec:
     reconcile: Reconcile
     owns: tuple[Watch, ...] = ()
     watches: tuple[Watch, ...] = ()
+    sources: Sequence[Periodic | Channel] = ()
     predicates: Predicate | None = None
     labels: str = ""
     workers: int | None = None
@@ -106,6 +180,7 @@ class ControllerSpec:
         if not self.name:
             raise RegistrationError("a controller needs a name: it is the label of its metrics and logs")
         require_async(self.reconcile, "reconcile", "ctx: Context, request: Request", "Result | None")
+        _require_predicate(self.predicates, f"controller {self.name!r}")
         if self.workers is not None and self.workers < 1:
             raise RegistrationError(f"controller {self.name!r}: workers must be at least 1, not {self.workers}")
         if self.timeout is not None and self.timeout <= 0:
@@ -119,12 +194,12 @@ class ControllerSpec:
 
 
 def require_async(function: Callable[..., Any], what: str, arguments: str, returns: str) -> None:
-    """Refuse a function that would block the event loop, or that cannot be called with two arguments.
+    """Refuse a function that would block the event loop, or that does not take these arguments.
 
     Raises:
         RegistrationError: with a message that shows the form it should have.
     """
-    name = getattr(function, "__name__", type(function).__name__)
+    name = _name_of(function)
     form = f"\n\n    async def {name}({arguments}) -> {returns}:\n        ...\n"
     if inspect.isclass(function) or not callable(function):
         raise RegistrationError(f"{what} {name!r} is no function. Write:{form}")
@@ -136,9 +211,33 @@ def require_async(function: Callable[..., Any], what: str, arguments: str, retur
             f"{what} {name!r} is a plain def: it would stop every other reconcile while it runs. Write:{form}\n"
             "and move blocking calls to a thread: `await run_in_thread(function, argument)`"
         )
+    _require_arguments(function, f"{what} {name!r}", len(arguments.split(", ")), form)
+
+
+def _require_arguments(function: Callable[..., Any], what: str, count: int, form: str) -> None:
     try:
-        inspect.signature(function).bind(None, None)
+        inspect.signature(function).bind(*[None] * count)
     except TypeError as error:
-        raise RegistrationError(
-            f"{what} {name!r} cannot be called with two arguments ({error}). Write:{form}"
-        ) from None
+        number = ("one argument", "two arguments")[count - 1]
+        raise RegistrationError(f"{what} cannot be called with {number} ({error}). Write:{form}") from None
+
+
+def _require_predicate(predicates: object, where: str) -> None:
+    """Refuse what a newcomer may take for predicates: a list of them, or a function.
+
+    Raises:
+        RegistrationError: it is neither a Predicate nor None.
+    """
+    if predicates is None or isinstance(predicates, Predicate):
+        return
+    if callable(predicates):
+        way_out = f"wrap the function: predicates=predicate({_name_of(predicates)})"
+    else:
+        way_out = "combine several with & and |: predicates=generation_changed | labels_changed"
+    raise RegistrationError(f"{where}: predicates is one Predicate, not {type(predicates).__name__}; {way_out}")
+
+
+def _name_of(function: object) -> str:
+    """The name of a function for messages that show code; a lambda has none that could stand there."""
+    name = str(getattr(function, "__name__", type(function).__name__))
+    return name if name.isidentifier() else "function"

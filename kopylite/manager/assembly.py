@@ -15,7 +15,7 @@ from kopylite.clock import Clock
 from kopylite.controller import Controller, ControllerSpec, Source, Watch
 from kopylite.diagnostics import HotLoops
 from kopylite.manager.options import Options
-from kopylite.manager.wiring import CacheGate, scopes_of, sources_of
+from kopylite.manager.wiring import CacheGate, external_sources, scopes_of, sources_of
 from kopylite.metrics import Metrics
 from kopylite.objects import kind_of
 from kopylite.reconcile import Environment
@@ -57,8 +57,20 @@ def assemble(app: Operator, options: Options, transport: Transport, metrics: Met
     resources = Resources(transport, clock)
     cache = SharedCache(transport, resources, clock=clock, observe=metrics.informer)
     metrics.informer_statistics = cache.statistics
+
+    def on_misfit(error: DecodeError) -> None:
+        metrics.skipped += 1
+        if error.object is not None and error.object.name:
+            recorder.event(error.object, INVALID_OBJECT, str(error), type="Warning", action="List")
+
     client = Client(
-        transport, resources=resources, cache=cache, field_manager=app.name, namespaces=options.namespaces, clock=clock
+        transport,
+        resources=resources,
+        cache=cache,
+        field_manager=app.name,
+        namespaces=options.namespaces,
+        clock=clock,
+        on_misfit=on_misfit,
     )
     instance = platform.node() or app.name
     recorder = EventRecorder(client.live, controller=app.name, instance=instance, clock=clock)
@@ -66,7 +78,8 @@ def assemble(app: Operator, options: Options, transport: Transport, metrics: Met
     controllers = []
     for spec in app.controllers:
         environment = Environment(spec.name, client, recorder, logging.getLogger(app.name), clock)
-        sources: list[Source] = [*gates, *sources_of(spec, environment, cache, options.namespaces)]
+        watched = sources_of(spec, environment, cache, options.namespaces)
+        sources: list[Source] = [*gates, *watched, *external_sources(spec, environment)]
         controllers.append(_controller(spec, environment, sources, options, metrics))
     _watch_for_hot_loops(cache, clock)
     return Assembly(cache, recorder, tuple(controllers))

@@ -9,17 +9,19 @@ import anyio
 
 from kopylite.cache import Informer, Record, SharedCache
 from kopylite.clock import Clock
-from kopylite.controller import ControllerSpec, MapFunction, Watch
+from kopylite.controller import Channel, ControllerSpec, MapFunction, Periodic, Source, Watch
 from kopylite.objects import Kind, adapter_of, kind_of
 from kopylite.reconcile import Context, Environment, Request
 from kopylite.triggers import (
     BackgroundHandler,
+    ChannelSource,
     Enqueue,
     EnqueueMapped,
     EnqueueObject,
     EnqueueOwner,
     Handler,
     KindSource,
+    PeriodicSource,
 )
 
 ALL_NAMESPACES = ("",)
@@ -56,6 +58,12 @@ def sources_of(
     for watch in spec.watches:
         add(watch, EnqueueObject)
     return sources
+
+
+def external_sources(spec: ControllerSpec, environment: Environment) -> Iterator[Source]:
+    """The sources of a controller that are no watches."""
+    for declared in spec.sources:
+        yield _external(declared, environment)
 
 
 def scopes_of(kind: Kind, namespace: str | None, namespaces: Sequence[str]) -> Sequence[str]:
@@ -106,6 +114,20 @@ def _sources(watch: Watch, make: MakeHandler, cache: SharedCache, namespaces: Se
             labels=watch.labels,
             metadata_only=watch.metadata_only,
         )
+
+
+def _external(declared: Periodic | Channel, environment: Environment) -> Source:
+    function = declared.keys if isinstance(declared, Periodic) else declared.open
+    name = getattr(function, "__name__", type(function).__name__)
+
+    def context() -> Context:
+        return Context(environment, Request("", ""), (name,))
+
+    if isinstance(declared, Periodic):
+        keys = declared.keys
+        return PeriodicSource(declared.seconds, lambda: keys(context()), name=name, clock=environment.clock)
+    open_channel = declared.open
+    return ChannelSource(lambda: open_channel(context()), name=name, clock=environment.clock)
 
 
 def _mapping(

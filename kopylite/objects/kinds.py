@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from kopylite.errors import RegistrationError
+
 
 class GroupKind(NamedTuple):
     """Group and kind without a version: what an ownerReference is matched by."""
@@ -25,12 +27,25 @@ class Kind:
         kind: e.g. "Deployment".
         plural: the resource name in URLs; None: the server is asked (discovery).
         namespaced: the scope; None: the server is asked.
+
+    Raises:
+        RegistrationError: `api_version` cannot be one; groups and versions have no capital letters.
     """
 
     api_version: str
     kind: str
     plural: str | None = None
     namespaced: bool | None = None
+
+    def __post_init__(self) -> None:
+        if self.api_version != self.api_version.lower() or self.api_version.count("/") > 1:
+            hint = (
+                f"Kind({self.kind!r}, {self.api_version!r})" if self.api_version.isidentifier() else "'apps/v1' or 'v1'"
+            )
+            raise RegistrationError(
+                f"Kind({self.api_version!r}, {self.kind!r}): the first is no apiVersion, which has no capitals and at "
+                f"most one slash. Did you mean {hint}?"
+            )
 
     @property
     def group(self) -> str:
@@ -43,6 +58,10 @@ class Kind:
     @property
     def group_kind(self) -> GroupKind:
         return GroupKind(self.group, self.kind)
+
+    def __repr__(self) -> str:
+        more = [repr(value) for value in (self.plural, self.namespaced) if value is not None]
+        return f"Kind({', '.join([repr(self.api_version), repr(self.kind), *more])})"
 
     def __str__(self) -> str:
         return f"{self.kind}.{self.api_version}"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Self
 
+from kopylite.errors import UsageError
 from kopylite.objects import HasKey, ObjectKey
 
 
@@ -31,11 +32,21 @@ class Result:
         requeue_after: run again after this many seconds (or a timedelta), failures forgotten. 0: no.
         requeue: run again soon, with the rate limiter's growing delay (first 5 ms).
         priority: of the next run; None keeps the one of this run.
+
+    Raises:
+        UsageError: requeue_after is no time, or lies in the past. A deadline that has passed means: act now.
     """
 
     requeue_after: float | timedelta = 0
     requeue: bool = False
     priority: int | None = None
+
+    def __post_init__(self) -> None:
+        after = self.requeue_after
+        if not isinstance(after, int | float | timedelta):
+            raise UsageError(f"Result(requeue_after={after!r}): give seconds as a number, or a timedelta")
+        if self.delay < 0:
+            raise UsageError(f"Result(requeue_after={after!r}): that time has passed, so act now; or use max(1, ...)")
 
     @property
     def delay(self) -> float:

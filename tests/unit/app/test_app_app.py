@@ -6,7 +6,7 @@ import pytest
 from pydantic import BaseModel
 
 from kopylite.app import App
-from kopylite.controller import watch
+from kopylite.controller import periodic, watch
 from kopylite.errors import RegistrationError
 from kopylite.objects import CustomResource, Kind, Unstructured
 from kopylite.reconcile import Context, Request, Result
@@ -137,3 +137,23 @@ def test_its_repr_names_its_controllers() -> None:
     app = App("shops")
     app.reconciler(Shop)(nothing)
     assert repr(app) == "App('shops', controllers=['shop'])"
+
+
+def test_a_misspelt_option_is_named_with_the_one_that_was_meant() -> None:
+    with pytest.raises(RegistrationError, match=r"no option 'worker'; did you mean workers\?"):
+        App("shops").reconciler(Shop, **{"worker": 4})  # type: ignore[arg-type]
+    with pytest.raises(RegistrationError, match=r"no option 'xyz'; there are owns, watches, .*max_retries"):
+        App("shops").reconciler(Shop, **{"xyz": 4})  # type: ignore[arg-type]
+
+
+def test_sources_are_made_by_their_functions() -> None:
+    async def all_shops(ctx: Context) -> list[Request]:
+        return []
+
+    hourly = periodic(all_shops, every=3600)
+    app = App("shops")
+    app.reconciler(Shop, sources=[hourly])(nothing)
+    assert list(app.controllers[0].sources) == [hourly]
+    for wrong in (hourly, [all_shops]):
+        with pytest.raises(RegistrationError, match=r"sources takes a list of periodic\(...\) and channel\(...\)"):
+            App("shops").reconciler(Shop, sources=wrong)  # type: ignore[arg-type]

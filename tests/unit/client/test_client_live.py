@@ -184,3 +184,11 @@ async def test_sub_resources_are_read_and_written(client: LiveClient, server: Me
         "GET /apis/apps/v1/namespaces/shop/deployments/a/scale",
         "POST /apis/apps/v1/namespaces/shop/deployments/a/eviction",
     ]
+
+
+async def test_a_sub_resource_that_is_not_served_is_named_as_what_is_missing(
+    client: LiveClient, server: MemoryServer
+) -> None:
+    server.answers = [ApiResponse(404, {}, b"404 page not found")]
+    with pytest.raises(KindNotFound, match="ConfigMap.v1 has no sub-resource 'status'"):
+        await client.patch(CM, "a", {"status": {"x": 1}}, namespace="shop", subresource="status")

@@ -85,3 +85,21 @@ async def test_a_broken_answer_is_an_error_and_not_a_missing_kind() -> None:
     with pytest.raises(StreamBroken):
         await resources.find(FOO)
     assert (await resources.find(FOO)).plural == "foos"
+
+
+@pytest.mark.parametrize(
+    ("kind", "hint"),
+    [
+        (Kind("example.com/v1", "Fooo"), r"did you mean Foo\.example\.com/v1\?"),
+        (Kind("v1", "Deployment"), r"did you mean Deployment\.apps/v1\?"),
+        (Kind("example.com/v1", "Bar"), r"is its CRD installed\?"),
+    ],
+    ids=str,
+)
+async def test_a_kind_that_is_not_served_comes_with_a_guess_why(kind: Kind, hint: str) -> None:
+    server = MemoryServer()
+    server.answers = [served("foos", "foos/status")]
+    resources = Resources(server, VirtualClock())
+    for _ in range(2):  # asked, and remembered
+        with pytest.raises(KindNotFound, match=hint):
+            await resources.find(kind)

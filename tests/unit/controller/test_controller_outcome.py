@@ -21,9 +21,7 @@ from kopylite.errors import (
 from kopylite.reconcile import Result
 
 
-@pytest.mark.parametrize(
-    "result", [None, Result(), Result(requeue_after=0), Result(requeue_after=-1), Result(priority=3)]
-)
+@pytest.mark.parametrize("result", [None, Result(), Result(requeue_after=0), Result(priority=3)])
 def test_nothing_asked_for_is_success(result: Result | None) -> None:
     assert settle_result(result) is outcome.SUCCESS
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -9,10 +10,10 @@ from kopylite.controller import ControllerSpec
 from kopylite.controller.outcome import settle_error
 from kopylite.controller.reasons import Reasons
 from kopylite.controller.settler import Settler
-from kopylite.errors import Forbidden
+from kopylite.errors import Forbidden, UsageError
 from kopylite.objects import Kind
 from kopylite.observers import ReconcileObserver
-from kopylite.reconcile import Context, Environment, Request
+from kopylite.reconcile import Context, Environment, Request, Result
 from kopylite.workqueue import WorkQueue
 
 if TYPE_CHECKING:
@@ -45,3 +46,18 @@ async def test_a_missing_rbac_rule_is_shown_once_and_not_with_each_retry_and_key
     assert len(caplog.messages) == 6 + 2
     assert caplog.messages[0].startswith("reconcile failed, next try in")
     assert "Forbidden: 403" not in caplog.messages[0]
+
+
+def test_a_refusal_names_the_line_of_the_users_code_that_met_it(caplog: pytest.LogCaptureFixture) -> None:
+    spec = ControllerSpec(name="widget", kind=Kind("example.com/v1", "Widget"), reconcile=nothing)
+    settler = Settler(spec, WorkQueue(), Reasons(), ReconcileObserver())
+    request = Request("shop", "a")
+    try:
+        Result(requeue_after=-1)
+    except UsageError as error:
+        context = Context(Environment("widget", cast("Client", None)), request)
+        settler.settle(context, request, 0, settle_error(error), error, 0.1)
+    [message] = caplog.messages
+    assert re.search(
+        r"UsageError: Result\(requeue_after=-1\): .* at \S+test_controller_settler.py:\d+ in test_a_refusal", message
+    )

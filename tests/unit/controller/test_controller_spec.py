@@ -2,14 +2,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from kopylite.controller import ControllerSpec, watch
+from kopylite.controller import Channel, ControllerSpec, Periodic, channel, periodic, watch
 from kopylite.errors import RegistrationError
 from kopylite.objects import Kind
 from kopylite.reconcile import Context, Request, Result
+from kopylite.triggers import generation_changed
 
 WIDGET = Kind("example.com/v1", "Widget")
 
@@ -91,3 +93,49 @@ def test_a_map_function_must_be_async_too() -> None:
     assert watch(WIDGET, map=users_of, labels="a=b").labels == "a=b"
     with pytest.raises(RegistrationError, match="map function"):
         watch(WIDGET, map=lambda obj, ctx: [])  # type: ignore[arg-type,return-value]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "way_out"),
+    [
+        ([generation_changed], r"predicates=generation_changed \| labels_changed"),
+        (lambda event: True, r"wrap the function: predicates=predicate\(function\)"),
+    ],
+    ids=["list", "function"],
+)
+def test_predicates_are_one_predicate_and_the_message_shows_how_to_get_it(wrong: Any, way_out: str) -> None:
+    with pytest.raises(RegistrationError, match=f"controller 'widget'.*{way_out}"):
+        spec(predicates=wrong)
+    with pytest.raises(RegistrationError, match=rf"watch\(Widget.example.com/v1\).*{way_out}"):
+        watch(WIDGET, predicates=wrong)
+
+
+def test_a_timer_has_an_async_function_of_the_context_and_a_period() -> None:
+    async def keys(ctx: Context) -> list[Request]:
+        return []
+
+    assert periodic(keys, every=timedelta(minutes=1)) == Periodic(keys, 60.0)
+    with pytest.raises(RegistrationError, match="every must be above 0 seconds, not 0"):
+        periodic(keys, every=0)
+    with pytest.raises(RegistrationError, match=r"async def function\(ctx: Context\) -> list\[Request\]"):
+        periodic(lambda ctx: [], every=1)  # type: ignore[arg-type, return-value]
+    with pytest.raises(RegistrationError, match=r"'reconcile' cannot be called with one argument \("):
+        periodic(reconcile, every=1)  # type: ignore[arg-type]
+
+
+def test_a_channel_yields() -> None:
+    async def keys(ctx: Context) -> AsyncIterator[Request]:
+        yield Request("", "a")
+
+    async def silent(ctx: Context) -> None: ...
+
+    def other(first: Any, second: Any) -> AsyncIterator[Request]:
+        raise NotImplementedError
+
+    assert channel(keys) == Channel(keys)
+    with pytest.raises(
+        RegistrationError, match=r"(?s)'silent' has to yield Requests.*async def silent\(ctx: Context\)"
+    ):
+        channel(silent)  # type: ignore[arg-type]
+    with pytest.raises(RegistrationError, match="'other' cannot be called with one argument"):
+        channel(other)  # type: ignore[arg-type]

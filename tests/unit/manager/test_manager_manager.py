@@ -12,7 +12,7 @@ import pytest
 
 from kopylite.app import App
 from kopylite.cache import Phase
-from kopylite.controller import watch
+from kopylite.controller import channel, periodic, watch
 from kopylite.errors import ConnectionFailed, KubeconfigError, RegistrationError, UsageError
 from kopylite.manager import Manager, Options
 from kopylite.manager import wiring as wiring_module
@@ -372,3 +372,26 @@ def test_a_wrong_address_is_refused_before_anything_runs() -> None:
 def test_options_are_checked_when_they_are_made(options: dict[str, object]) -> None:
     with pytest.raises(UsageError):
         Options(**options)  # type: ignore[arg-type]
+
+
+async def test_timers_and_channels_bring_keys_too(server: TinyServer) -> None:
+    seen: list[tuple[str, tuple[str, ...]]] = []
+    both = asyncio.Event()
+
+    async def every_tick(ctx: Context) -> list[Request]:
+        return [Request.of(thing) for thing in await ctx.client.list(Thing)]
+
+    async def messages(ctx: Context) -> AsyncIterator[Request]:
+        yield Request("default", "announced")
+
+    async def reconcile(ctx: Context, request: Request) -> None:
+        seen.append((request.name, ctx.reasons))
+        if {("a", ("every_tick",)), ("announced", ("announced by messages",))} <= set(seen):
+            both.set()
+
+    app = App("test")
+    app.reconciler(Thing, sources=[periodic(every_tick, every=0.05), channel(messages)])(reconcile)
+    server.put("a")
+    async with running(app, server):
+        with anyio.fail_after(10):
+            await both.wait()
