@@ -6,6 +6,7 @@ Answers are never protobuf: those clients name JSON as their second choice. Pure
 from __future__ import annotations
 
 import base64
+import io
 import struct
 import zipfile
 from collections.abc import Callable, Iterator
@@ -63,7 +64,9 @@ def _message_name(api_version: str, kind: str) -> str:
 @cache
 def _archive() -> zipfile.ZipFile:
     # Read through one open file for the life of the process.
-    return zipfile.ZipFile(resources.files("kopylite.apiserver.builtin").joinpath("messages.zip").open("rb"))
+    return zipfile.ZipFile(
+        io.BytesIO(resources.files("kopylite.apiserver.builtin").joinpath("messages.zip").read_bytes())
+    )
 
 
 @cache
@@ -190,14 +193,36 @@ def _items(data: bytes) -> list[str]:
     return [value.decode() for number, _, value in _fields(data) if number == 1]
 
 
+def _schema(data: bytes) -> dict[str, Any]:
+    """A schema inside of `items` or `additionalProperties`, where no OpenAPI schema says which zeros mean nothing."""
+    found = _message(f"{_EXTENSIONS}.JSONSchemaProps", data)
+    _drop_zeros(found)
+    return found
+
+
+def _drop_zeros(schema: dict[str, Any]) -> None:
+    # The one whose false differs from nothing.
+    kept = "x-kubernetes-preserve-unknown-fields"
+    for key in [key for key, value in schema.items() if value is False or value == ""]:
+        if key not in (kept, "default", "example"):
+            del schema[key]
+    for parts in ("properties", "definitions", "patternProperties"):
+        for inner in (schema.get(parts) or {}).values():
+            _drop_zeros(inner)
+    for parts in ("allOf", "anyOf", "oneOf"):
+        for inner in schema.get(parts) or ():
+            _drop_zeros(inner)
+    if "not" in schema:
+        _drop_zeros(schema["not"])
+
+
 def _schema_or_bool(data: bytes) -> Any:
     fields = _numbers(data)
-    return _message(f"{_EXTENSIONS}.JSONSchemaProps", fields[2]) if 2 in fields else bool(fields.get(1, 0))
+    return _schema(fields[2]) if 2 in fields else bool(fields.get(1, 0))
 
 
 def _schema_or_array(data: bytes) -> Any:
-    schema = f"{_EXTENSIONS}.JSONSchemaProps"
-    found = [(number, _message(schema, value)) for number, _, value in _fields(data)]
+    found = [(number, _schema(value)) for number, _, value in _fields(data)]
     single = next((value for number, value in found if number == 1), None)
     return single if single is not None else [value for number, value in found if number == 2]
 
