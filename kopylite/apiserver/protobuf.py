@@ -195,7 +195,7 @@ def _items(data: bytes) -> list[str]:
 
 def _schema(data: bytes) -> dict[str, Any]:
     """A schema inside of `items` or `additionalProperties`, where no OpenAPI schema says which zeros mean nothing."""
-    found = _message(f"{_EXTENSIONS}.JSONSchemaProps", data)
+    found: dict[str, Any] = _message(f"{_EXTENSIONS}.JSONSchemaProps", data)
     _drop_zeros(found)
     return found
 
