@@ -8,6 +8,7 @@ decoding errors name them); `x-kopylite-untyped` marks a value that has one owne
 
 from __future__ import annotations
 
+import io
 import zipfile
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -24,8 +25,8 @@ OWN_KEYS = frozenset({ALWAYS, OMIT, GO_TYPES, "x-kopylite-untyped"})
 
 @cache
 def _archive() -> zipfile.ZipFile:
-    # Read through one open file for the life of the process: members are inflated when asked for.
-    return zipfile.ZipFile(resources.files(__package__).joinpath("builtin.zip").open("rb"))
+    # Held in memory, since no end of the process would close a file; members are inflated when asked for.
+    return zipfile.ZipFile(io.BytesIO(resources.files(__package__).joinpath("builtin.zip").read_bytes()))
 
 
 @cache
