@@ -1,4 +1,4 @@
-"""The model zoo before a real API server: it takes the CRDs, and it judges objects as pydantic does."""
+"""The model zoo before each API server: it takes the CRDs, and it judges objects as pydantic does."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from kopylite.client import Client
 from kopylite.errors import DecodeError, Invalid
 from kopylite.objects import Kind, SchemaWarning, Unstructured, adapter_of
 from kopylite.objects.crd import crd_of, crds_of
-from kopylite.testing import EnvTest
+from kopylite.testing import Cluster as ControlPlane
 from tests.instances import odd, valid
 from tests.zoo import GROUP, LOOSE, ZOO, Cluster, Full, FullV2, spec_schemas
 
-pytestmark = [pytest.mark.realserver, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 CRD = Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", False)
 KINDS = {kind.__name__: kind for kind in ZOO}
@@ -57,14 +57,15 @@ class Zoo:
         return True
 
 
-@pytest.fixture(scope="module")
-def zoo(real_cluster: EnvTest) -> Iterator[Zoo]:
+@pytest.fixture(scope="module", params=["embedded", pytest.param("real", marks=pytest.mark.realserver)])
+def zoo(request: pytest.FixtureRequest) -> Iterator[Zoo]:
+    cluster: ControlPlane = request.getfixturevalue(f"{request.param}_cluster")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SchemaWarning)
         crds = crds_of([*ZOO, Full, FullV2, Cluster])
     with start_blocking_portal() as portal:
-        portal.call(lambda: real_cluster.install_crds(*crds, timeout=120))
-        with portal.wrap_async_context_manager(real_cluster.client()) as client:
+        portal.call(lambda: cluster.install_crds(*crds, timeout=120))
+        with portal.wrap_async_context_manager(cluster.client()) as client:
             yield Zoo(portal, client)
 
 
