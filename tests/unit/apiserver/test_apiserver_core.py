@@ -181,7 +181,7 @@ async def test_a_table_shows_what_kubectl_shows(api: Any) -> None:
     table = await api.get(CONFIG_MAPS, accept=accept)
     assert [c["name"] for c in table["columnDefinitions"]] == ["Name", "Data", "Age"]
     (row,) = table["rows"]
-    assert row["cells"][:2] == ["a", "2"]
+    assert row["cells"][:2] == ["a", 2]
     assert row["object"]["kind"] == "PartialObjectMetadata"
     table = await api.get(f"{CONFIG_MAPS}?includeObject=Object", accept=accept)
     assert table["rows"][0]["object"]["data"] == {"x": "1", "y": "2"}

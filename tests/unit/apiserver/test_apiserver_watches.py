@@ -174,7 +174,7 @@ async def test_events_come_in_the_form_asked_for(api: Any, view: str) -> None:
     if view == "Table":
         assert [column["name"] for column in first["object"]["columnDefinitions"]] == ["Name", "Data", "Age"]
         assert second["object"]["columnDefinitions"] is None
-        assert second["object"]["rows"][0]["cells"][:2] == ["b", "0"]
+        assert second["object"]["rows"][0]["cells"][:2] == ["b", 0]
     else:
         assert "data" not in first["object"]
         assert second["object"]["metadata"]["name"] == "b"
