@@ -51,9 +51,19 @@ def field_descriptions(schema: str) -> Mapping[str, str]:
     return found
 
 
+# Kinds whose apiVersion, kind and metadata are described in the words that serve for custom ones too.
+_ANY_OBJECT, _ANY_LIST = "io.k8s.api.core.v1.ConfigMap", "io.k8s.api.core.v1.ConfigMapList"
+_HEAD = ("apiVersion", "kind", "metadata")
+
+
 def describe(name: str, schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema with the descriptions of its fields added; the same one if it is no built-in type's."""
-    texts = field_descriptions(name) if name in SCHEMAS else {}
+    """A schema with the descriptions of its fields added; of a custom kind's those that every kind has."""
+    if name in SCHEMAS:
+        texts = field_descriptions(name)
+    else:
+        listed = "items" in (schema.get("required") or ())
+        found = field_descriptions(_ANY_LIST if listed else _ANY_OBJECT)
+        texts = {field: text for field, text in found.items() if field in _HEAD}
     if not texts:
         return schema
     properties = {

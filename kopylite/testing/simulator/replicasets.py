@@ -47,6 +47,9 @@ async def _keep_size(ctx: Context, kind: Kind, request: Request) -> Result | Non
     pods = await controlled(ctx, POD, replica_set)
     active = [pod for pod in pods if is_active(pod)]
     missing = replica_set["spec"]["replicas"] - len(active)
+    if missing > 0:
+        # Pods that went because it is being deleted, of which the cache may not know yet, are not replaced.
+        replica_set = await ctx.client.live.get(kind, request)
     if replica_set.deletion_timestamp is None and missing:
         async with anyio.create_task_group() as tasks:
             for pod in sorted(active, key=_worth)[: max(0, -missing)]:

@@ -34,7 +34,15 @@ def test_a_schema_gets_texts_and_is_left_alone() -> None:
     assert described["properties"]["replicas"]["description"].startswith("Number of desired pods.")
     assert schema["properties"] == {"replicas": {"type": "integer"}, "template": {}}
     # A custom kind may be called like a built-in one.
-    assert describe("com.example.v1.DeploymentSpec", schema) is schema
+    assert describe("com.example.v1.DeploymentSpec", schema) == schema
+
+
+def test_a_custom_kind_gets_the_texts_that_all_kinds_share() -> None:
+    schema = {"type": "object", "properties": {"kind": {"type": "string"}, "metadata": {}, "spec": {}}}
+    properties = describe("com.example.v1.Widget", schema)["properties"]
+    assert properties["kind"]["description"].startswith("Kind is a string value")
+    assert properties["metadata"]["description"].startswith("Standard object")
+    assert properties["spec"] == {}
 
 
 def test_the_models_are_not_imported() -> None:
