@@ -183,7 +183,7 @@ class Core:
         streaming = self.world.minor >= STREAMING_LISTS_MINOR
         options = list_options(call.request, watch=True, streaming_lists=streaming)
         # Upstream would compress what may be long.
-        headers = {"Vary": "Accept-Encoding"} if options.initial_events else {}
+        headers = {"Vary": "Accept-Encoding"} if options.initial_events and options.bookmarks else {}
         return Response(stream=await Watch(self.world, call, media, options).open(), headers=headers)
 
     async def _collection(self, call: Call, media: Media) -> Response:

@@ -95,13 +95,12 @@ class CustomResourceStrategy:
         return unknown
 
     def from_stored(self, obj: dict[str, Any], shape: str) -> dict[str, Any]:
-        stored = self._versions.get(obj["apiVersion"])
-        # As in the real server, which reads by the schema that the object is stored in and then only
-        # prunes: a default of this version does not appear in an object of another.
-        written = self._structural if stored is None else stored
-        _clean(obj, written)
-        default(obj, written)
-        self._pass_through_storage(obj)
+        _clean(obj, self._versions.get(obj["apiVersion"], self._structural))
+        # As in the real server, which reads by the schema of the storage version and then only prunes: a default
+        # of another version does not appear.
+        stored = self._structural if self._storage is None else self._storage
+        _clean(obj, stored)
+        default(obj, stored)
         _clean(obj, self._structural)
         obj["apiVersion"] = self.api_version
         return obj

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +24,7 @@ _NAMED = f"{JSON}, {YAML}, {PROTOBUF}"
 _STREAMS = f"{JSON};stream=watch, {PROTOBUF};stream=watch"
 _SHOWN_BYTES = 30
 _TABLE_VERSIONS = ("v1", "v1beta1")
+_INCLUDED = ("Metadata", "Object", "None")
 _VIEWS = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -98,6 +100,10 @@ def accept_media(
             served = view in _VIEWS and version in _TABLE_VERSIONS and parameters.get("g") == "meta.k8s.io"
             if not served or not views:
                 continue
+            if view == "Table" and include not in _INCLUDED:
+                allowed = "must be 'Metadata', 'Object', 'None', or empty"
+                text = f'includeObject: Invalid value: "{include}": {allowed}'
+                raise BadRequest(f"Unable to convert to Table as requested: {text}")
             return Media(media_type, view, version, include, pretty and not watch)
         return Media(media_type, pretty=pretty and not watch, include_object=include)
     if known:
@@ -188,6 +194,8 @@ def _go_text(error: Exception) -> str:
     if isinstance(error, yaml.MarkedYAMLError):
         line = error.problem_mark.line if error.problem_mark else 0
         return f"yaml: line {line}: {error.problem}"
+    if isinstance(error, _NotInJson):
+        return f"json: unsupported value: {error}"
     problem = str(error)
     if isinstance(error, json.JSONDecodeError):
         problem = _json_problem(error)
@@ -209,6 +217,10 @@ def _json_problem(error: json.JSONDecodeError) -> str:
         "Extra data": "after top-level value",
     }.get(error.msg, "looking for beginning of value")
     return f"invalid character '{error.doc[error.pos]}' {where}"
+
+
+class _NotInJson(ValueError):
+    """A number of YAML that JSON does not know, as Go writes it."""
 
 
 class _NoObject(ValueError):
@@ -301,6 +313,8 @@ def _json_keys(value: Any) -> Any:
         return {_key_text(key): _json_keys(v) for key, v in value.items()}
     if isinstance(value, list):
         return [_json_keys(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        raise _NotInJson("NaN" if math.isnan(value) else f"{value:+}".replace("inf", "Inf"))
     return value
 
 

@@ -33,7 +33,7 @@ class OpenApiEndpoint:
         key = path.removeprefix(f"{_V3}/")
         document = self._documents.document(key) if key != path else None
         if document is None:
-            return Response(404, content_type="")
+            return Response(404, content_type="text/plain; charset=utf-8")
         etag = f'"{self._documents.hash(key)}"'
         headers = {"ETag": etag, "Vary": "Accept"}
         if "hash" in request.query:

@@ -132,6 +132,7 @@ class Writer:
                 if not policy.create:
                     raise call.not_found()
                 obj = change(None)
+                _check_version(obj["metadata"].get("resourceVersion", ""))
                 # Only POST minds one: here it said which object to change, and there is none.
                 obj["metadata"].pop("resourceVersion", None)
                 return await self.create(call, obj, options, managed=policy.managed)
@@ -194,8 +195,7 @@ class Writer:
             )
             raise conflict(call, text)
         version = metadata.get("resourceVersion", "")
-        if version and not (version.isascii() and version.isdigit()):
-            raise InternalError(f'strconv.ParseUint: parsing "{version}": invalid syntax', reason="")
+        _check_version(version)
         if version and int(version) == record.version:
             return
         if version and version != "0":
@@ -236,6 +236,12 @@ class Writer:
 
     def _warn(self, call: Call, obj: dict[str, Any], old: dict[str, Any] | None) -> None:
         call.warnings.extend(call.resource.strategy.warnings(obj, old))
+
+
+def _check_version(version: str) -> None:
+    """Raises InternalError."""
+    if version and not (version.isascii() and version.isdigit()):
+        raise InternalError(f'strconv.ParseUint: parsing "{version}": invalid syntax', reason="")
 
 
 def is_finished(obj: dict[str, Any]) -> bool:

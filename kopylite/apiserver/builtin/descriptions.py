@@ -51,19 +51,24 @@ def field_descriptions(schema: str) -> Mapping[str, str]:
     return found
 
 
-# Kinds whose apiVersion, kind and metadata are described in the words that serve for custom ones too.
+# Kinds whose apiVersion and kind are described in the words that serve for custom ones too.
 _ANY_OBJECT, _ANY_LIST = "io.k8s.api.core.v1.ConfigMap", "io.k8s.api.core.v1.ConfigMapList"
-_HEAD = ("apiVersion", "kind", "metadata")
+_HEAD = ("apiVersion", "kind")
+# The models say nothing about fields of other models' types.
+_CONVENTIONS = "More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md"
+_METADATA = f"Standard object's metadata. {_CONVENTIONS}#metadata"
+_LIST_METADATA = f"Standard list metadata. {_CONVENTIONS}#types-kinds"
 
 
 def describe(name: str, schema: dict[str, Any]) -> dict[str, Any]:
     """A schema with the descriptions of its fields added; of a custom kind's those that every kind has."""
     if name in SCHEMAS:
-        texts = field_descriptions(name)
+        texts = dict(field_descriptions(name))
     else:
         listed = "items" in (schema.get("required") or ())
         found = field_descriptions(_ANY_LIST if listed else _ANY_OBJECT)
-        texts = {field: text for field, text in found.items() if field in _HEAD}
+        texts = {field: found[field] for field in _HEAD if field in found}
+        texts["metadata"] = _LIST_METADATA if listed else _METADATA
     if not texts:
         return schema
     properties = {

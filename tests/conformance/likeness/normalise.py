@@ -78,11 +78,14 @@ class Normaliser:
                 _collect_versions(obj, found)
                 self._newest = max(self._newest, *found, 0)
                 continue
-            for item in obj.get("items") or obj.get("rows") or ():
+            for item in () if document.get("type") == "BOOKMARK" else obj.get("items") or obj.get("rows") or ():
                 found = set()
                 _collect_versions(item, found)
                 self._newest = max(self._newest, *found, 0)
             self._name_list_version(step, obj)
+            if document.get("type") == "BOOKMARK":
+                for row in obj.get("rows") or ():
+                    self._name_list_version(step, row["object"])
 
     def _name_list_version(self, step: Step, obj: dict[str, Any]) -> None:
         metadata = obj.get("metadata")
