@@ -30,7 +30,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from kopylite.objects import Unstructured
 
 # client-go cuts the text of a body that is no Status at the same length.
 MAX_BODY_TEXT = 2048
@@ -288,7 +291,16 @@ class ObjectError(KopyliteError):
 
 
 class DecodeError(ObjectError):
-    """A stored object does not fit the Python type that it is read as; the message names object and field."""
+    """A stored object does not fit the Python type that it is read as; the message names object and field.
+
+    Attributes:
+        object: the object as it is stored, for whoever has to act on it all the same; None when it is no object
+            at all. It may hold secrets, the message does not.
+    """
+
+    def __init__(self, message: str, stored: Unstructured | None = None) -> None:
+        self.object = stored
+        super().__init__(message)
 
 
 class AlreadyOwned(ObjectError):

@@ -175,6 +175,7 @@ class Metrics(Collector):
 
     def __init__(self) -> None:
         self.client = ClientMetrics()
+        self.skipped = 0
         self.loop_lag = Histogram(LAG_BUCKETS)
         self._controllers: dict[str, ControllerMetrics] = {}
         self._informers: dict[Scope, InformerMetrics] = {}
@@ -206,6 +207,8 @@ class Metrics(Collector):
         yield from _controller_gauges(controllers)
         yield from _informers([(now, self.informer(now.scope)) for now in self.informer_statistics()])
         yield from _requests(self.client)
+        text = "Changes of objects that lists left out because they did not fit their model"
+        yield _counter("kopylite_skipped_objects_total", text, (), [((), self.skipped)])
         text = "How late the event loop ran a timer that was due"
         yield _histograms("kopylite_event_loop_lag_seconds", text, (), [((), self.loop_lag)])
 

@@ -21,6 +21,7 @@ from kopylite.client.live import (
     object_key,
     wire_and_adapter,
 )
+from kopylite.client.misfits import Invalid, Misfits
 from kopylite.client.patches import add_finalizer, merge_missing, plain, remove_finalizer
 from kopylite.client.recent import CacheReader, NoCache, RecentWrites
 from kopylite.client.resources import Resources
@@ -28,7 +29,7 @@ from kopylite.client.transport import AiohttpTransport, Transport
 from kopylite.client.upsert import Outcome, Upserts
 from kopylite.client.verbs import WriteOptions, check_scope
 from kopylite.clock import SYSTEM_CLOCK, Clock
-from kopylite.errors import NotFound, RequestTimeout, UsageError
+from kopylite.errors import DecodeError, NotFound, RequestTimeout, UsageError
 from kopylite.objects import (
     CustomResource,
     HasKey,
@@ -79,6 +80,7 @@ class Client(LiveClient):
         resources: finds plural and scope of kinds; shared by the clients of one server.
         field_manager: the owner of the fields that this client writes.
         namespaces: where a list that names no namespace looks; (): in all.
+        on_misfit: told, once per change, of each object that a list left out because it does not fit its class.
     """
 
     def __init__(
@@ -90,11 +92,13 @@ class Client(LiveClient):
         field_manager: str = FIELD_MANAGER,
         namespaces: Sequence[str] = (),
         clock: Clock = SYSTEM_CLOCK,
+        on_misfit: Callable[[DecodeError], None] | None = None,
     ) -> None:
         self._cache = cache or NoCache()
         self._recent = RecentWrites(self._cache, clock)
-        super().__init__(Api(transport, resources, self._recent), field_manager=field_manager)
-        self.live = LiveClient(self.api, field_manager=field_manager)
+        api, misfits = Api(transport, resources, self._recent), Misfits(on_misfit)
+        super().__init__(api, field_manager=field_manager, misfits=misfits)
+        self.live = LiveClient(api, field_manager=field_manager, misfits=misfits)
         self._upserts = Upserts(self.api, self._read)
         self._namespaces = tuple(namespaces)
 
@@ -133,6 +137,7 @@ class Client(LiveClient):
         labels: str = "",
         fields: str = "",
         index: Mapping[str, str] | None = None,
+        invalid: Invalid = "skip",
     ) -> builtins.list[Unstructured]: ...
     @overload
     async def list(
@@ -143,6 +148,7 @@ class Client(LiveClient):
         labels: str = "",
         fields: str = "",
         index: Mapping[str, str] | None = None,
+        invalid: Invalid = "skip",
     ) -> builtins.list[T]: ...
     async def list(
         self,
@@ -152,6 +158,7 @@ class Client(LiveClient):
         labels: str = "",
         fields: str = "",
         index: Mapping[str, str] | None = None,
+        invalid: Invalid = "skip",
     ) -> builtins.list[Any]:
         """Read all objects of a namespace, or ("") of all namespaces that the operator is limited to, if it is.
 
@@ -161,6 +168,7 @@ class Client(LiveClient):
             labels: a label selector, e.g. "app=web,tier!=cache".
             fields: a field selector, e.g. "metadata.name=web"; the server is asked, since it knows the fields.
             index: path and value, e.g. {"spec.config": "a"}; needs a cache, and no request.
+            invalid: what to do with objects that do not fit the class; see LiveClient.list.
 
         Raises:
             UsageError: an index without a cache, or beside a field selector.
@@ -171,7 +179,9 @@ class Client(LiveClient):
             return [
                 obj
                 for each in self._namespaces
-                for obj in await self.list(kind, namespace=each, labels=labels, fields=fields, index=index)
+                for obj in await self.list(
+                    kind, namespace=each, labels=labels, fields=fields, index=index, invalid=invalid
+                )
             ]
         store = None if fields else self._cache.store_for(adapter.kind, namespace)
         if index and store is None:
@@ -180,10 +190,11 @@ class Client(LiveClient):
                 "field selectors"
             )
         if store is not None and await self._recent.all_settled(adapter.kind, namespace, store):
-            return [adapter.decode(stored.body) for stored in store.list(namespace, labels or None, index)]
+            found = store.list(namespace, labels or None, index)
+            return self.misfits.decode_all(adapter, (stored.body for stored in found), invalid)
         if index:
             raise RequestTimeout(f"the cache of {adapter.kind} has not yet seen what this client wrote")
-        return await self.live.list(kind, namespace=namespace, labels=labels, fields=fields)
+        return await self.live.list(kind, namespace=namespace, labels=labels, fields=fields, invalid=invalid)
 
     @overload
     async def create_or_update(

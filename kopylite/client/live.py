@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypedDict, TypeVar, Unpack, overload
 
 from kopylite.client.api import Api
+from kopylite.client.misfits import Invalid, Misfits
 from kopylite.client.verbs import PatchType, Preconditions, Selection, WriteOptions
 from kopylite.errors import NotFound, UsageError
 from kopylite.objects import (
@@ -82,11 +83,13 @@ class LiveClient:
     Args:
         api: the verbs of the server.
         field_manager: the owner of the fields that this client writes.
+        misfits: tells of the objects that a list left out.
     """
 
-    def __init__(self, api: Api, *, field_manager: str = FIELD_MANAGER) -> None:
+    def __init__(self, api: Api, *, field_manager: str = FIELD_MANAGER, misfits: Misfits | None = None) -> None:
         self.api = api
         self.field_manager = field_manager
+        self.misfits = misfits or Misfits()
 
     @overload
     async def get(self, kind: Kind, key: str | HasKey, *, namespace: str = "") -> Unstructured: ...
@@ -114,24 +117,33 @@ class LiveClient:
 
     @overload
     async def list(
-        self, kind: Kind, *, namespace: str = "", labels: str = "", fields: str = ""
+        self, kind: Kind, *, namespace: str = "", labels: str = "", fields: str = "", invalid: Invalid = "skip"
     ) -> builtins.list[Unstructured]: ...
     @overload
     async def list(
-        self, kind: type[T], *, namespace: str = "", labels: str = "", fields: str = ""
+        self, kind: type[T], *, namespace: str = "", labels: str = "", fields: str = "", invalid: Invalid = "skip"
     ) -> builtins.list[T]: ...
     async def list(
-        self, kind: Kind | type[Any], *, namespace: str = "", labels: str = "", fields: str = ""
+        self,
+        kind: Kind | type[Any],
+        *,
+        namespace: str = "",
+        labels: str = "",
+        fields: str = "",
+        invalid: Invalid = "skip",
     ) -> builtins.list[Any]:
         """Read all objects of a namespace, or ("") of all namespaces.
 
         Args:
             labels: a label selector, e.g. "app=web,tier!=cache".
             fields: a field selector, e.g. "metadata.name=web"; the server says which fields it knows.
+            invalid: "skip" leaves objects out that do not fit the class, and logs each once per change, so that
+                one of them does not block the others. Whoever concludes something from an object's absence
+                says "raise", or lists the Kind, whose objects always fit.
         """
         adapter = adapter_of(kind)
         bodies = await self.api.list_all(adapter.kind, namespace, Selection(labels, fields))
-        return [adapter.decode(body) for body in bodies]
+        return self.misfits.decode_all(adapter, bodies, invalid)
 
     async def get_subresource(
         self, kind: Kind | type[Any], key: str | HasKey, subresource: str, *, namespace: str = ""

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import logging
 import traceback
+from collections.abc import Iterator
 
 from kopylite.client import rbac_rule
 from kopylite.controller.outcome import Failure, NextRun, Settlement
 from kopylite.controller.reasons import REQUEUE, REQUEUE_AFTER, RETRY, Reasons
 from kopylite.controller.spec import ControllerSpec
-from kopylite.errors import ApiError, Forbidden, KopyliteError, ReconcileTimeout
+from kopylite.errors import ApiError, DecodeError, Forbidden, KopyliteError, ReconcileTimeout
 from kopylite.observers import ReconcileObserver
 from kopylite.reconcile.context import Context
+from kopylite.reconcile.recorder import INVALID_OBJECT, is_publishable
 from kopylite.reconcile.request import Request
 from kopylite.workqueue import WorkQueue
 
@@ -119,7 +121,7 @@ class Settler:
         """
         misfits = list(_misfits(error))
         for misfit in misfits:
-            if misfit.object is not None and misfit.object.name:
+            if is_publishable(misfit.object):
                 context.event(misfit.object, INVALID_OBJECT, str(misfit), type="Warning")
         seen = [(str(misfit), misfit.object and misfit.object.resource_version) for misfit in misfits]
         known, self._misfits[request] = self._misfits.get(request), seen

@@ -14,12 +14,13 @@ from kopylite.client import Client, Resources, Transport
 from kopylite.clock import Clock
 from kopylite.controller import Controller, ControllerSpec, Source, Watch
 from kopylite.diagnostics import HotLoops
+from kopylite.errors import DecodeError
 from kopylite.manager.options import Options
 from kopylite.manager.wiring import CacheGate, external_sources, scopes_of, sources_of
 from kopylite.metrics import Metrics
 from kopylite.objects import kind_of
 from kopylite.reconcile import Environment
-from kopylite.reconcile.recorder import EventRecorder
+from kopylite.reconcile.recorder import INVALID_OBJECT, EventRecorder, is_publishable
 
 logger = logging.getLogger("kopylite.manager")
 
@@ -60,7 +61,7 @@ def assemble(app: Operator, options: Options, transport: Transport, metrics: Met
 
     def on_misfit(error: DecodeError) -> None:
         metrics.skipped += 1
-        if error.object is not None and error.object.name:
+        if is_publishable(error.object):
             recorder.event(error.object, INVALID_OBJECT, str(error), type="Warning", action="List")
 
     client = Client(

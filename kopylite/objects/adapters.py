@@ -21,7 +21,7 @@ from kopylite.objects.meta import ObjectKey
 from kopylite.objects.modelcodec import ModelCodec, codec_of, to_wire
 from kopylite.objects.models import ClientModelAdapter, is_client_model
 from kopylite.objects.resource import CustomResource
-from kopylite.objects.unstructured import Unstructured
+from kopylite.objects.unstructured import Unstructured, fill_kind
 
 T = TypeVar("T")
 T_co = TypeVar("T_co")
@@ -62,9 +62,7 @@ class UnstructuredAdapter:
             obj = Unstructured(msgspec.json.decode(raw, type=dict))
         except (msgspec.MsgspecError, ValueError) as error:
             raise DecodeError(f"{self.kind}: not a JSON object: {error}") from error
-        if "kind" not in obj:  # lists of Kubernetes' own kinds leave it out of their items
-            obj["apiVersion"], obj["kind"] = self.kind.api_version, self.kind.kind
-        return obj
+        return fill_kind(obj, self.kind)
 
     def encode(self, obj: Unstructured) -> dict[str, Any]:
         return {**obj, "apiVersion": self.kind.api_version, "kind": self.kind.kind}
@@ -80,7 +78,12 @@ class ModelAdapter(Generic[ModelT]):
         self._codec = codec
 
     def decode(self, raw: bytes) -> ModelT:
-        return self._codec.decode(raw)
+        try:
+            return self._codec.decode(raw)
+        except DecodeError as error:
+            if error.object is not None:
+                fill_kind(error.object, self.kind)
+            raise
 
     def encode(self, obj: ModelT) -> dict[str, Any]:
         wire = {"apiVersion": self.kind.api_version, "kind": self.kind.kind}

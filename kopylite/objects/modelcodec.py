@@ -13,6 +13,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, SchemaSerializer, SchemaValidator
 
 from kopylite.errors import DecodeError
+from kopylite.objects.unstructured import misfit
 from kopylite.objects.wireschema import wire_schema
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
@@ -71,7 +72,7 @@ class ModelCodec(Generic[ModelT]):
         try:
             document = msgspec.json.decode(raw)
         except ValueError as broken:
-            raise DecodeError(f"not a JSON text: {broken}") from broken
+            raise DecodeError(f"not a JSON text: {broken}") from None
         replaced = [
             _replace_null(document, fault["loc"], fault["type"]) for fault in _faults(error) if fault["input"] is None
         ]
@@ -80,7 +81,9 @@ class ModelCodec(Generic[ModelT]):
                 return self.validator.validate_json(msgspec.json.encode(document), strict=True)  # type: ignore[no-any-return]
         except ValidationError as second:
             error = second
-        raise DecodeError(_describe(document, error)) from error
+        # The document is read anew, as it is stored. Not `from error`: a traceback would show pydantic's text, and
+        # that shows the values.
+        raise misfit(msgspec.json.decode(raw), _describe(error), error.title) from None
 
     def encode(self, model: ModelT) -> dict[str, Any]:
         """The wire form, as a dict of JSON values that is the caller's own."""
@@ -190,17 +193,12 @@ def _replace_null(document: Any, path: tuple[int | str, ...], fault: str) -> boo
     return True
 
 
-def _describe(document: Any, error: ValidationError) -> str:
-    metadata = document.get("metadata") if isinstance(document, dict) else None
-    name = ""
-    if isinstance(metadata, dict):
-        name = "/".join(str(metadata[part]) for part in ("namespace", "name") if metadata.get(part))
-    kind = document.get("kind") if isinstance(document, dict) else None
+def _describe(error: ValidationError) -> str:
     faults = _faults(error)
     texts = [f"{_field_path(fault['loc'])}: {fault['msg']}" for fault in faults[:_MAX_FAULTS]]
     if len(faults) > _MAX_FAULTS:
         texts.append(f"and {len(faults) - _MAX_FAULTS} more")
-    return f"{kind or error.title} {name or '(no name)'} does not fit its model: " + "; ".join(texts)
+    return "; ".join(texts)
 
 
 def _field_path(path: tuple[int | str, ...]) -> str:

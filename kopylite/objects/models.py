@@ -19,6 +19,7 @@ import msgspec
 from kopylite.errors import DecodeError, RegistrationError
 from kopylite.objects.builtin_kinds import builtin_kinds
 from kopylite.objects.kinds import Kind
+from kopylite.objects.unstructured import Unstructured, fill_kind, misfit
 from kopylite.objects.wireformats import format_time
 
 ModelT = TypeVar("ModelT")
@@ -53,11 +54,8 @@ class ClientModelAdapter(Generic[ModelT]):
             raise DecodeError(f"{self.kind}: not a JSON object: {error}") from error
         try:
             return _build(self._cls, document, "")  # type: ignore[no-any-return]
-        except _Misfit as misfit:
-            metadata = document.get("metadata")
-            found = metadata if isinstance(metadata, dict) else {}
-            name = "/".join(str(found[part]) for part in ("namespace", "name") if found.get(part))
-            raise DecodeError(f"{self.kind.kind} {name or '(no name)'} does not fit its model: {misfit}") from misfit
+        except _Misfit as problem:
+            raise misfit(fill_kind(Unstructured(document), self.kind), str(problem), self.kind.kind) from None
 
     def encode(self, obj: ModelT) -> dict[str, Any]:
         return {**_dump(obj), "apiVersion": self.kind.api_version, "kind": self.kind.kind}

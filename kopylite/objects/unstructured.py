@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from kopylite.errors import DecodeError
+from kopylite.objects.kinds import Kind
 from kopylite.objects.meta import OwnerReference
 
 T = TypeVar("T")
@@ -100,3 +102,22 @@ def read_owner_references(metadata: Mapping[str, Any]) -> list[OwnerReference]:
         except msgspec.ValidationError:
             continue
     return references
+
+
+def fill_kind(obj: Unstructured, kind: Kind) -> Unstructured:
+    """The object itself, with its kind: lists of Kubernetes' own kinds leave it out of their items."""
+    if "kind" not in obj:
+        obj["apiVersion"], obj["kind"] = kind.api_version, kind.kind
+    return obj
+
+
+def misfit(document: Any, problem: str, title: str) -> DecodeError:
+    """The error for an object that does not fit its class: it names the object, or else `title`."""
+    stored = Unstructured(document) if isinstance(document, dict) else Unstructured()
+    metadata = stored.get("metadata")
+    found = metadata if isinstance(metadata, dict) else {}
+    name = "/".join(str(found[part]) for part in ("namespace", "name") if found.get(part))
+    leaving = isinstance(metadata, dict) and stored.deletion_timestamp
+    held = f" (it is being deleted, and held by {', '.join(map(str, stored.finalizers))})" if leaving else ""
+    text = f"{stored.kind or title} {name or '(no name)'} does not fit its model: {problem}{held}"
+    return DecodeError(text, stored or None)

@@ -15,7 +15,7 @@ import logging
 from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeGuard
 
 import anyio
 
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 LOGGER = logging.getLogger("kopylite.events")
 
 EventType = Literal["Normal", "Warning"]
+INVALID_OBJECT = "InvalidObject"
+"""The reason of the Event about an object that does not fit its model."""
+
 EVENT = Kind("events.k8s.io/v1", "Event", plural="events", namespaced=True)
 
 # The API server's limits, in characters.
@@ -216,6 +219,11 @@ class EventRecorder:
         series.tries = 0
         if series.count == count:
             del self._pending[key]
+
+
+def is_publishable(obj: Unstructured | None) -> TypeGuard[Unstructured]:
+    """Whether an object that does not fit its model says at least who it is."""
+    return obj is not None and bool(obj.api_version and obj.kind and obj.name)
 
 
 def _log_loss(series: _Series, error: KopyliteError) -> None:

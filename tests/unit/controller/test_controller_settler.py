@@ -1,19 +1,20 @@
 from __future__ import annotations
 
+import json
 import logging
 import re
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from kopylite.controller import ControllerSpec
-from kopylite.controller.outcome import settle_error
+from kopylite.controller.outcome import settle_error, settle_result
 from kopylite.controller.reasons import Reasons
 from kopylite.controller.settler import Settler
-from kopylite.errors import Forbidden, UsageError
-from kopylite.objects import Kind
+from kopylite.errors import DecodeError, Forbidden, UsageError
+from kopylite.objects import CustomResource, Kind, Unstructured, adapter_of
 from kopylite.observers import ReconcileObserver
-from kopylite.reconcile import Context, Environment, Request, Result
+from kopylite.reconcile import Context, Environment, EventRecorder, Request, Result
 from kopylite.workqueue import WorkQueue
 
 if TYPE_CHECKING:
@@ -61,3 +62,71 @@ def test_a_refusal_names_the_line_of_the_users_code_that_met_it(caplog: pytest.L
     assert re.search(
         r"UsageError: Result\(requeue_after=-1\): .* at \S+test_controller_settler.py:\d+ in test_a_refusal", message
     )
+
+
+class Events(EventRecorder):
+    """Notes the Events."""
+
+    def __init__(self) -> None:
+        self.noted: list[str] = []
+
+    def event(self, regarding: Any, reason: str, note: str, **words: Any) -> None:
+        self.noted.append(f"{words['type']} {reason} {regarding.name}: {note}")
+
+
+class Widget(CustomResource[dict[str, int], None], group="example.com", version="v1"):
+    pass
+
+
+def a_misfit(version: str, **metadata: Any) -> DecodeError:
+    obj = {"metadata": {"namespace": "shop", "name": "a", "uid": "1", "resourceVersion": version, **metadata}}
+    with pytest.raises(DecodeError) as caught:
+        adapter_of(Widget).decode(json.dumps(obj | {"spec": {"password": "hunter2"}}).encode())
+    return caught.value
+
+
+class Misfits:
+    """A controller whose runs meet objects that do not fit."""
+
+    def __init__(self) -> None:
+        spec = ControllerSpec(name="widget", kind=Kind("example.com/v1", "Widget"), reconcile=nothing)
+        self.settler = Settler(spec, WorkQueue(), Reasons(), ReconcileObserver())
+        self.events = Events()
+        self.environment = Environment("widget", cast("Client", None), self.events)
+
+    def meet(self, error: BaseException | None) -> None:
+        request = Request("shop", "a")
+        settlement = settle_result(None) if error is None else settle_error(error)
+        self.settler.settle(Context(self.environment, request, ("x changed",)), request, 0, settlement, error, 0.1)
+
+
+async def test_an_object_that_does_not_fit_is_logged_once_per_change_whatever_makes_it_run(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    misfits = Misfits()
+    for error in (a_misfit("1"), a_misfit("1"), a_misfit("2"), a_misfit("2"), None, a_misfit("2")):
+        misfits.meet(error)
+    assert len(caplog.messages) == 3
+    problem = "Widget shop/a does not fit its model: spec.password: Input should be a valid integer"
+    assert all(problem in message for message in caplog.messages)
+
+
+async def test_an_object_that_does_not_fit_gets_a_warning_that_names_the_field_and_no_value() -> None:
+    misfits = Misfits()
+    misfits.meet(ExceptionGroup("tasks", [a_misfit("1"), ValueError("bug")]))
+    misfits.meet(ExceptionGroup("tasks", [a_misfit("1")]))
+    problem = "Widget shop/a does not fit its model: spec.password: Input should be a valid integer"
+    assert misfits.events.noted == [f"Warning InvalidObject a: {problem}"]
+
+
+async def test_the_warning_says_what_holds_an_object_that_is_being_deleted() -> None:
+    misfits = Misfits()
+    misfits.meet(a_misfit("1", deletionTimestamp="2026-01-01T00:00:00Z", finalizers=["example.com/bucket"]))
+    assert misfits.events.noted[0].endswith("(it is being deleted, and held by example.com/bucket)")
+
+
+@pytest.mark.parametrize("error", [DecodeError("mine"), DecodeError("mine", Unstructured(spec={}))])
+async def test_what_does_not_say_who_it_is_gets_no_event(error: DecodeError) -> None:
+    misfits = Misfits()
+    misfits.meet(error)
+    assert misfits.events.noted == []

@@ -3,8 +3,9 @@ from __future__ import annotations
 from typing import Any, cast
 
 import pytest
+from pydantic import BaseModel
 
-from kopylite.objects import Unstructured
+from kopylite.objects import CustomResource, Kind, Unstructured
 from kopylite.reconcile import Context, Environment, Request, finalize
 
 NAME = "example.com/bucket"
@@ -13,8 +14,13 @@ NAME = "example.com/bucket"
 class FakeClient:
     """Notes what would be written."""
 
-    def __init__(self) -> None:
+    def __init__(self, stored: Unstructured | None = None) -> None:
+        self.stored = stored
         self.calls: list[str] = []
+
+    async def find(self, kind: Kind, request: Request) -> Unstructured | None:
+        assert kind == Kind("example.com/v1", "Bucket", "buckets", True)
+        return self.stored
 
     async def add_finalizer(self, obj: Any, name: str) -> Any:
         self.calls.append(f"add {name}")
@@ -69,3 +75,35 @@ async def test_a_cleanup_that_fails_keeps_the_finalizer_and_fails_the_reconcile(
     with pytest.raises(RuntimeError, match="bucket not empty"):
         await story.play()
     assert story.client.calls == ["cleanup"]
+
+
+class BucketSpec(BaseModel):
+    size: int
+
+
+class Bucket(CustomResource[BucketSpec, None], group="example.com", version="v1"):
+    pass
+
+
+async def test_an_object_that_does_not_fit_its_model_is_finalized_as_it_is_stored() -> None:
+    metadata = {"name": "a", "namespace": "default", "finalizers": [NAME], "deletionTimestamp": "2026-01-01T00:00:00Z"}
+    stored = Unstructured(apiVersion="example.com/v1", kind="Bucket", metadata=metadata, spec={"size": "huge"})
+    client = FakeClient(stored)
+
+    async def cleanup(ctx: Context, obj: Unstructured) -> None:
+        client.calls.append(f"cleanup {obj.spec['size']}")
+
+    ctx = Context(Environment("bucket", cast("Any", client)), Request("default", "a"))
+    assert await finalize(ctx, Bucket, NAME, cleanup)
+    assert client.calls == ["cleanup huge", f"remove {NAME}"]
+
+
+async def test_of_an_object_that_is_gone_nothing_is_left_to_do() -> None:
+    client = FakeClient(None)
+
+    async def cleanup(ctx: Context, obj: Unstructured) -> None:
+        raise AssertionError("there is nothing to clean up")
+
+    ctx = Context(Environment("bucket", cast("Any", client)), Request("default", "a"))
+    assert await finalize(ctx, Bucket, NAME, cleanup)
+    assert client.calls == []
