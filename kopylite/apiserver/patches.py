@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +16,7 @@ from kopylite.apiserver.options import WriteOptions, write_options
 from kopylite.apiserver.patching.apply import apply
 from kopylite.apiserver.patching.json_patch import json_patch
 from kopylite.apiserver.patching.merge_patch import merge_patch
-from kopylite.apiserver.patching.strategic import strategic_merge
+from kopylite.apiserver.patching.strategic import go_text, strategic_merge
 from kopylite.apiserver.schema.field_errors import go_json, invalid, invalid_error
 from kopylite.apiserver.world import Call, World
 from kopylite.apiserver.writes import (
@@ -28,10 +29,13 @@ from kopylite.apiserver.writes import (
     conflict,
     modified,
 )
-from kopylite.errors import BadRequest, UnsupportedMediaType
+from kopylite.errors import ApiError, BadRequest, UnsupportedMediaType
 
 JSON_PATCH, MERGE_PATCH = "application/json-patch+json", "application/merge-patch+json"
 STRATEGIC_PATCH, APPLY_PATCH = "application/strategic-merge-patch+json", "application/apply-patch+yaml"
+
+_UNMARSHAL = re.compile(r"cannot unmarshal (\w+) into Go .* of type (\S+)$")
+_SCALARS = frozenset({"int32", "int64", "bool", "string", "float64", "uint8"})
 
 
 async def patch(world: World, writer: Writer, call: Call) -> Written:
@@ -112,13 +116,33 @@ def _check_patched_kind(call: Call, patched: dict[str, Any]) -> None:
         raise invalid_error("", "", "", [invalid("patch", go_json(patched), text)]) from None
 
 
+def _unreadable(call: Call, shown: Any, problem: str) -> ApiError:
+    """The error of a result that does not decode: upstream lays it on a field called `patch`."""
+    if call.request.headers.get("content-type", "").split(";")[0].strip().lower() != STRATEGIC_PATCH:
+        return invalid_error("", "", "", [invalid("patch", shown, problem)])
+    # A strategic merge is no JSON before it is decoded: another converter fails there, and the patch is shown.
+    if found := _UNMARSHAL.search(problem):
+        problem = _conversion_problem(found[1].replace("number", "int64"), found[2])
+    return invalid_error("", "", "", [invalid("patch", go_text(msgspec.json.decode(call.request.body)), problem)])
+
+
+def _conversion_problem(given: str, wanted: str) -> str:
+    if wanted == "string" and given == "int64":
+        return "cannot convert int64 to string"
+    if wanted in _SCALARS:
+        return f"unrecognized type: {wanted}"
+    if wanted.startswith(("map[", "[]")):
+        return f"cannot restore {'map' if wanted[0] == 'm' else 'slice'} from {given}"
+    return f"cannot restore struct from: {given}"
+
+
 def _decode_patched(call: Call, patched: dict[str, Any], field_validation: str) -> None:
-    """Prune the result; upstream reports what does not decode as an error of a field called `patch`."""
+    """Prune the result. Raises Invalid."""
     shown = go_json(patched)
     try:
         problems = decode_problems(call.resource, patched, ())
     except DecodingFailed as error:
-        raise invalid_error("", "", "", [invalid("patch", shown, str(error))]) from None
+        raise _unreadable(call, shown, str(error)) from None
     if problems and field_validation == "Strict":
         raise invalid_error("", "", "", [invalid("patch", shown, strict_text(problems))])
     if field_validation == "Warn":
