@@ -65,7 +65,8 @@ class Cluster(ABC):
         """Create or update CRDs and wait until each is Established and served.
 
         Args:
-            sources: YAML or JSON files, folders of them (not recursive), CRD objects, CustomResource classes.
+            sources: YAML or JSON files, folders of them (not recursive), CRD objects, CustomResource classes. None is
+                modified.
             timeout: seconds for all of them.
 
         Returns:
@@ -82,8 +83,8 @@ class Cluster(ABC):
                     await client.create(crd)
                 except AlreadyExists:
                     stored = await client.live.get(CRD, crd.name)
-                    crd["metadata"]["resourceVersion"] = stored.resource_version
-                    await client.update(crd)
+                    metadata = {**crd.metadata, "resourceVersion": stored.resource_version}
+                    await client.update(Unstructured({**crd, "metadata": metadata}))
             with anyio.fail_after(timeout):
                 for crd in crds:
                     await _wait_served(client, crd)

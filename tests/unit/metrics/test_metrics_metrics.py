@@ -91,6 +91,13 @@ def test_runs_are_counted_under_controller_runtimes_names() -> None:
     assert value(metrics, f"{name}reconcile_time_seconds_bucket", controller="shop", le="8") == 2
 
 
+def test_objects_that_lists_left_out_are_counted() -> None:
+    metrics = Metrics()
+    assert value(metrics, "kopylite_skipped_objects_total") == 0
+    metrics.skipped += 1
+    assert value(metrics, "kopylite_skipped_objects_total") == 1
+
+
 def test_the_queue_is_seen_through_its_statistics_at_each_scrape() -> None:
     metrics = Metrics()
     controller = metrics.controller("shop", workers=1)
