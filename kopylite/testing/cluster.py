@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import TracebackType
@@ -16,7 +16,9 @@ from kopylite.errors import AlreadyExists, KindNotFound, UsageError
 from kopylite.objects import Kind, Unstructured
 
 if TYPE_CHECKING:
+    from kopylite.app import App
     from kopylite.client import Client
+    from kopylite.manager import Manager
 
 CRD = Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition", plural="customresourcedefinitions", namespaced=False)
 
@@ -60,6 +62,40 @@ class Cluster(ABC):
 
         async with connect(kubeconfig=str(kubeconfig or self.kubeconfig)) as client:
             yield client
+
+    @asynccontextmanager
+    async def running(self, app: App, *, namespaces: Sequence[str] = (), timeout: float = 10) -> AsyncIterator[Manager]:
+        """Run an app here, in this event loop, with every right, until the block ends.
+
+        Entered when all that it watches is in its caches; its CRDs have to be installed before.
+
+        Args:
+            app: has the reconcilers.
+            namespaces: to which it is limited; none: all.
+            timeout: seconds for its start, and for reconciles that still run at the end.
+
+        Raises:
+            TimeoutError: its caches were not complete in time, say because a CRD is missing.
+        """
+        from kopylite.client import load_config
+        from kopylite.manager import Manager, Options
+
+        options = Options(
+            namespaces=tuple(namespaces), metrics_address="off", health_address="off", grace_period=timeout
+        )
+        manager = Manager(app, load_config(str(self.kubeconfig)), options)
+        failure: Exception | None = None
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(manager.run)
+            try:
+                with anyio.fail_after(timeout):
+                    await manager.wait_synced()
+                yield manager
+            except Exception as error:  # raised below, as itself: the task group would wrap it
+                failure = error
+            manager.stop()
+        if failure is not None:
+            raise failure
 
     async def install_crds(self, *sources: CrdSource, timeout: float = 10) -> list[str]:
         """Create or update CRDs and wait until each is Established and served.

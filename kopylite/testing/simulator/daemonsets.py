@@ -42,7 +42,7 @@ async def reconcile(ctx: Context, request: Request) -> None:
     daemon_set = await ctx.client.find(DAEMON_SET, request)
     if daemon_set is None:
         return
-    revision = (await current_revision(ctx, daemon_set))[-1]
+    revision = (await current_revision(ctx, daemon_set, HASH))[-1]
     hashed = revision.labels[HASH]
     nodes = [node for node in await ctx.client.list(NODE) if _wanted_on(daemon_set, node)]
     if daemon_set.deletion_timestamp is None:

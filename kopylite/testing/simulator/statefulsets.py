@@ -33,7 +33,7 @@ async def reconcile(ctx: Context, request: Request) -> Result | None:
     stateful_set = await ctx.client.find(STATEFUL_SET, request)
     if stateful_set is None:
         return None
-    update = (await current_revision(ctx, stateful_set))[-1].name
+    update = (await current_revision(ctx, stateful_set, "controller.kubernetes.io/hash"))[-1].name
     pods = {_ordinal(pod): pod for pod in await controlled(ctx, POD, stateful_set)}
     if stateful_set.deletion_timestamp is None:
         await _step(ctx, stateful_set, pods, update)

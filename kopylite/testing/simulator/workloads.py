@@ -148,8 +148,12 @@ def share_of(value: int | str | None, total: int, *, up: bool) -> int:
     return int(value or 0)
 
 
-async def current_revision(ctx: Context, owner: Unstructured) -> list[Unstructured]:
-    """Keep a ControllerRevision for each template that `owner` had. Returns all, the present one last."""
+async def current_revision(ctx: Context, owner: Unstructured, hash_label: str) -> list[Unstructured]:
+    """Keep a ControllerRevision for each template that `owner` had. Returns all, the present one last.
+
+    Args:
+        hash_label: where a revision tells its hash; StatefulSets and DaemonSets have ways of their own.
+    """
     hashed = template_hash(owner["spec"]["template"])
     name = f"{owner.name}-{hashed}"
     revisions = await controlled(ctx, REVISION, owner)
@@ -157,11 +161,12 @@ async def current_revision(ctx: Context, owner: Unstructured) -> list[Unstructur
     newest = int(revisions[-1].get("revision", 0)) if revisions else 0
     present = next((revision for revision in revisions if revision.name == name), None)
     if present is None:
-        labels = {**owner["spec"]["template"].get("metadata", {}).get("labels", {}), "controller-revision-hash": hashed}
+        labels = {**owner["spec"]["template"].get("metadata", {}).get("labels", {}), hash_label: hashed}
+        metadata = {"name": name, "namespace": owner.namespace, "labels": labels, "annotations": owner.annotations}
         wanted = {
             "apiVersion": "apps/v1",
             "kind": "ControllerRevision",
-            "metadata": {"name": name, "namespace": owner.namespace, "labels": labels},
+            "metadata": metadata,
             "data": {"spec": {"template": {**owner["spec"]["template"], "$patch": "replace"}}},
             "revision": newest + 1,
         }
