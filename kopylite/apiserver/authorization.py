@@ -10,6 +10,9 @@ from kopylite.errors import Forbidden
 
 class Authorizer(Protocol):
     def allows(self, user: User, target: Target) -> bool: ...
+    def reason(self, user: User, target: Target) -> str:
+        """Why it is allowed; "" where there is nothing to say."""
+        ...
 
 
 class AllowAll:
@@ -19,6 +22,9 @@ class AllowAll:
 
     def allows(self, user: User, target: Target) -> bool:
         return True
+
+    def reason(self, user: User, target: Target) -> str:
+        return ""
 
 
 def forbidden(user: User, target: Target, reason: str = "") -> Forbidden:

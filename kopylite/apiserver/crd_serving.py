@@ -58,6 +58,7 @@ class CrdServing:
         if storage == STORAGE:
             if change.type == DELETED:
                 self._stop_serving(change.record.name)
+                self._reconsider(change.record)
             else:
                 self._changed(change.record)
         elif change.type == DELETED and storage in self._cleaning:
@@ -77,6 +78,14 @@ class CrdServing:
             self._world.store.update(STORAGE, record.key, settled, record, shape=record.shape, fields=record.fields)
         elif is_established(crd):
             self._serve(record.name, crd)
+
+    def _reconsider(self, gone: Record) -> None:
+        """Others of the group may have waited for the names of the one that is gone."""
+        group = gone.decode()["spec"]["group"]
+        for record in self._records():
+            crd = record.decode()
+            if crd["spec"]["group"] == group and not is_established(crd):
+                self._changed(record)
 
     def _own_status(self, crd: dict[str, Any], before: dict[str, Any]) -> None:
         """The server itself is the manager of what it writes into a CRD's status."""

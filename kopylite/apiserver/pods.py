@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -10,12 +11,14 @@ import msgspec
 from kopylite.apiserver.deletion import Deleter
 from kopylite.apiserver.metadata import timestamp
 from kopylite.apiserver.negotiation import accept_media, decode_body
-from kopylite.apiserver.options import delete_options, write_options
+from kopylite.apiserver.options import WriteOptions, delete_options, write_options
 from kopylite.apiserver.requests import Response
 from kopylite.apiserver.world import Call, World
 from kopylite.apiserver.writes import PATCH_RETRIES, UpdatePolicy, Writer
 from kopylite.errors import BadRequest, Conflict
 
+# The server's own part in these writes is nobody's field.
+_UNOWNED = UpdatePolicy(PATCH_RETRIES, managed=True, patch=True)
 _SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
 
@@ -41,28 +44,37 @@ class PodEndpoints:
             taken = live["spec"].get("nodeName")
             if taken:
                 raise _assigned(call.target.name, taken)
-            pod = copy.deepcopy(live)
+            pod = self._with_condition(live, "PodScheduled", {})
             pod["spec"]["nodeName"] = node
-            conditions = pod.setdefault("status", {}).setdefault("conditions", [])
-            conditions.append(
-                {
-                    "type": "PodScheduled",
-                    "status": "True",
-                    "lastProbeTime": None,
-                    "lastTransitionTime": timestamp(self._world.clock.now()),
-                }
-            )
             return pod
 
         options = write_options(call.request, "CreateOptions")
-        await self._writer.update(call, assign, options, UpdatePolicy(PATCH_RETRIES, patch=True))
+        await self._writer.update(call, assign, options, _UNOWNED)
         return self._success(call)
 
     async def evict(self, call: Call) -> Response:
         """Delete a pod by the Eviction API. Disruption budgets are not weighed. Raises NotFound."""
         eviction, _ = decode_body(call.request, "Eviction")
-        await self._deleter.delete(call, delete_options(call.request, eviction.get("deleteOptions")))
+        deleting = delete_options(call.request, eviction.get("deleteOptions"))
+        reason = {"reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting"}
+
+        def disrupt(live: dict[str, Any] | None) -> dict[str, Any]:
+            assert live is not None, "an eviction never creates"
+            return self._with_condition(live, "DisruptionTarget", reason)
+
+        status = replace(call, target=replace(call.target, subresource="status"))
+        await self._writer.update(status, disrupt, WriteOptions(deleting.dry_run), _UNOWNED)
+        await self._deleter.delete(call, deleting)
         return self._success(call)
+
+    def _with_condition(self, live: dict[str, Any], kind: str, reason: dict[str, str]) -> dict[str, Any]:
+        """A copy of the pod with a condition that is true from now on."""
+        pod = copy.deepcopy(live)
+        conditions = pod.setdefault("status", {}).setdefault("conditions", [])
+        conditions[:] = [condition for condition in conditions if condition["type"] != kind]
+        since = {"lastProbeTime": None, "lastTransitionTime": timestamp(self._world.clock.now())}
+        conditions.append({"type": kind, "status": "True", **since, **reason})
+        return pod
 
     def _success(self, call: Call) -> Response:
         media = accept_media(call.request, views=False)

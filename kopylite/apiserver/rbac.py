@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from kopylite.apiserver.history import Change
 from kopylite.apiserver.requests import MASTERS, Target, User
@@ -17,6 +17,14 @@ _SERVICE_ACCOUNT = "system:serviceaccount:"
 Rule = dict[str, Any]
 
 
+class Grant(NamedTuple):
+    """A rule, and why the user has it."""
+
+    rule: Rule
+    binding: dict[str, Any]
+    subject: dict[str, Any]
+
+
 class RbacAuthorizer:
     """Allows what some binding of the user grants; nothing denies."""
 
@@ -26,38 +34,44 @@ class RbacAuthorizer:
         store.observers.append(self._forget)
 
     def allows(self, user: User, target: Target) -> bool:
-        if MASTERS in user.groups:
-            return True
-        if not target.is_resource:
-            return self._allows_path(user, target)
-        return any(_covers(rule, target) for rule in self._rules(user, target.namespace))
+        return MASTERS in user.groups or self._grant(user, target) is not None
+
+    def reason(self, user: User, target: Target) -> str:
+        """The binding that allows it, in upstream's words; "" if none does, or none needs to."""
+        grant = None if MASTERS in user.groups else self._grant(user, target)
+        if grant is None:
+            return ""
+        metadata, role, subject = grant.binding["metadata"], grant.binding["roleRef"], grant.subject
+        namespace = metadata.get("namespace", "")
+        binding = f'RoleBinding "{metadata["name"]}/{namespace}"'
+        if not namespace:
+            binding = f'ClusterRoleBinding "{metadata["name"]}"'
+        name = subject["name"]
+        if subject["kind"] == "ServiceAccount":
+            name += f"/{subject.get('namespace') or namespace}"
+        return f'RBAC: allowed by {binding} of {role["kind"]} "{role["name"]}" to {subject["kind"]} "{name}"'
 
     def rules(self, user: User, namespace: str) -> tuple[list[Rule], list[Rule]]:
         """What the user may do in a namespace: resource rules and rules of other paths."""
-        if MASTERS in user.groups:
-            everything = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
-            return [everything], [{"verbs": ["*"], "nonResourceURLs": ["*"]}]
-        found = list(self._rules(user, namespace))
+        found = [grant.rule for grant in self._grants(user, namespace)]
         paths = [rule for rule in found if rule.get("nonResourceURLs")]
         return [rule for rule in found if rule.get("resources")], paths
 
-    def _allows_path(self, user: User, target: Target) -> bool:
-        return any(
-            _has(rule.get("verbs"), target.verb)
-            and any(_matches_path(path, target.path) for path in rule.get("nonResourceURLs") or ())
-            for rule in self._rules(user, "")
-        )
+    def _grant(self, user: User, target: Target) -> Grant | None:
+        namespace = target.namespace if target.is_resource else ""
+        covers = _covers if target.is_resource else _covers_path
+        return next((grant for grant in self._grants(user, namespace) if covers(grant.rule, target)), None)
 
-    def _rules(self, user: User, namespace: str) -> Iterator[Rule]:
+    def _grants(self, user: User, namespace: str) -> Iterator[Grant]:
         """All rules granted cluster-wide, and those granted in the namespace."""
         for binding in self._objects("clusterrolebindings"):
-            if _binds(binding, user, ""):
-                yield from self._role_rules(binding["roleRef"], "")
+            if subject := _subject(binding, user, ""):
+                yield from (Grant(rule, binding, subject) for rule in self._role_rules(binding["roleRef"], ""))
         if not namespace:
             return
         for binding in self._objects("rolebindings"):
-            if binding["metadata"]["namespace"] == namespace and _binds(binding, user, namespace):
-                yield from self._role_rules(binding["roleRef"], namespace)
+            if binding["metadata"]["namespace"] == namespace and (subject := _subject(binding, user, namespace)):
+                yield from (Grant(rule, binding, subject) for rule in self._role_rules(binding["roleRef"], namespace))
 
     def _role_rules(self, ref: dict[str, Any], namespace: str) -> Iterator[Rule]:
         cluster = ref.get("kind") == "ClusterRole"
@@ -87,18 +101,19 @@ class RbacAuthorizer:
         self._decoded.pop(storage, None)
 
 
-def _binds(binding: dict[str, Any], user: User, namespace: str) -> bool:
+def _subject(binding: dict[str, Any], user: User, namespace: str) -> dict[str, Any] | None:
+    """The subject of a binding that the user is."""
     for subject in binding.get("subjects") or ():
         kind, name = subject.get("kind"), subject.get("name", "")
         if kind == "User" and name == user.name:
-            return True
+            return dict(subject)
         if kind == "Group" and name in user.groups:
-            return True
+            return dict(subject)
         if kind == "ServiceAccount":
             where = subject.get("namespace") or namespace
             if user.name == f"{_SERVICE_ACCOUNT}{where}:{name}":
-                return True
-    return False
+                return dict(subject)
+    return None
 
 
 def _covers(rule: Rule, target: Target) -> bool:
@@ -109,6 +124,11 @@ def _covers(rule: Rule, target: Target) -> bool:
         and _covers_resource(rule.get("resources") or (), target)
         and (not names or target.name in names)
     )
+
+
+def _covers_path(rule: Rule, target: Target) -> bool:
+    paths = rule.get("nonResourceURLs") or ()
+    return _has(rule.get("verbs"), target.verb) and any(_matches_path(path, target.path) for path in paths)
 
 
 def _covers_resource(resources: Any, target: Target) -> bool:

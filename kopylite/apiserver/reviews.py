@@ -16,16 +16,6 @@ from kopylite.apiserver.world import Call, World
 from kopylite.errors import BadRequest
 
 _AUTHORIZATION, _AUTHENTICATION = "authorization.k8s.io", "authentication.k8s.io"
-# What every authenticated user may do on a real server, by its bootstrap policy.
-_BASIC_RULES = [
-    {
-        "verbs": ["create"],
-        "apiGroups": [_AUTHORIZATION],
-        "resources": ["selfsubjectaccessreviews", "selfsubjectrulesreviews"],
-    },
-    {"verbs": ["create"], "apiGroups": [_AUTHENTICATION], "resources": ["selfsubjectreviews"]},
-]
-
 
 class Reviews:
     """Handlers of the review resources.
@@ -70,13 +60,13 @@ class Reviews:
             errors.append(invalid("spec.resourceAttributes.namespace", namespace, "must match metadata.namespace"))
         _refuse(errors)
         user = User(spec.get("user", ""), tuple(spec.get("groups") or ()), spec.get("uid", ""))
-        return self._answer(call, review, {"allowed": self._allows(user, spec)})
+        return self._answer(call, review, self._access(user, spec))
 
     async def self_access(self, call: Call) -> Response:
         """Raises Invalid."""
         review = self._read(call)
         _refuse(_attribute_errors(review["spec"]))
-        return self._answer(call, review, {"allowed": self._allows(call.request.user, review["spec"])})
+        return self._answer(call, review, self._access(call.request.user, review["spec"]))
 
     async def self_rules(self, call: Call) -> Response:
         """Raises BadRequest."""
@@ -86,7 +76,7 @@ class Reviews:
             raise BadRequest("no namespace on request")
         resource_rules, other_rules = self._rules(call.request.user, namespace)
         status = {
-            "resourceRules": _BASIC_RULES + resource_rules,
+            "resourceRules": resource_rules,
             "nonResourceRules": other_rules,
             "incomplete": False,
         }
@@ -134,22 +124,31 @@ class Reviews:
         media = accept_media(call.request, views=False)
         return Response(201, media.encode({**review, "status": status}), media.type)
 
-    def _allows(self, user: User, spec: dict[str, Any]) -> bool:
-        plain = spec.get("nonResourceAttributes")
-        if plain:
-            return self._authorizer.allows(user, Target(plain.get("verb", ""), plain.get("path", "")))
-        wanted = spec["resourceAttributes"]
-        target = Target(
-            wanted.get("verb", ""),
-            "",
-            wanted.get("group", ""),
-            wanted.get("version", ""),
-            wanted.get("resource", ""),
-            wanted.get("namespace", ""),
-            wanted.get("name", ""),
-            wanted.get("subresource", ""),
-        )
-        return self._authorizer.allows(user, target)
+    def _access(self, user: User, spec: dict[str, Any]) -> dict[str, Any]:
+        """The status of an access review."""
+        target = _target(spec)
+        if not self._authorizer.allows(user, target):
+            return {"allowed": False}
+        reason = self._authorizer.reason(user, target)
+        return {"allowed": True, "reason": reason} if reason else {"allowed": True}
+
+
+def _target(spec: dict[str, Any]) -> Target:
+    """What an access review asks about."""
+    plain = spec.get("nonResourceAttributes")
+    if plain:
+        return Target(plain.get("verb", ""), plain.get("path", ""))
+    wanted = spec["resourceAttributes"]
+    return Target(
+        wanted.get("verb", ""),
+        "",
+        wanted.get("group", ""),
+        wanted.get("version", ""),
+        wanted.get("resource", ""),
+        wanted.get("namespace", ""),
+        wanted.get("name", ""),
+        wanted.get("subresource", ""),
+    )
 
 
 def _attribute_errors(spec: dict[str, Any]) -> list[FieldError]:

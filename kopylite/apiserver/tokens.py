@@ -11,12 +11,16 @@ import msgspec
 
 from kopylite.apiserver.metadata import timestamp
 from kopylite.apiserver.negotiation import accept_media, decode_body
+from kopylite.apiserver.options import write_options
+from kopylite.apiserver.patching.apply import update_managed_fields
 from kopylite.apiserver.requests import Response, User
 from kopylite.apiserver.schema.field_errors import invalid, invalid_error
+from kopylite.apiserver.schema.node import SchemaNode
 from kopylite.apiserver.world import Call, World
 
 _DEFAULT_SECONDS, _SHORTEST_SECONDS = 3600, 600
 _AUDIENCE = "https://kubernetes.default.svc"
+_ANY = SchemaNode({})
 _HEADER = {"alg": "HS256", "typ": "JWT"}
 
 
@@ -41,7 +45,7 @@ class ServiceAccountTokens:
         audiences = spec.get("audiences") or [_AUDIENCE]
         now = self._world.clock.now()
         expires = int(now.timestamp()) + seconds
-        answer = {
+        answer: dict[str, Any] = {
             "kind": "TokenRequest",
             "apiVersion": "authentication.k8s.io/v1",
             "metadata": {
@@ -59,8 +63,24 @@ class ServiceAccountTokens:
                 "expirationTimestamp": timestamp(now.fromtimestamp(expires, tz=now.tzinfo)),
             },
         }
+        metadata = answer["metadata"] = {**answer["metadata"], "uid": account["metadata"]["uid"]}
+        metadata["managedFields"] = self._owners(call, spec)
         media = accept_media(call.request, views=False)
         return Response(201, media.encode(answer), media.type)
+
+    def _owners(self, call: Call, spec: dict[str, Any]) -> Any:
+        """Nothing of a request is kept, and yet the real server notes whose fields it has."""
+        sent: dict[str, Any] = {"metadata": {}, "spec": spec}
+        update_managed_fields(
+            sent,
+            None,
+            schema=_ANY,
+            manager=write_options(call.request, "CreateOptions").field_manager,
+            api_version="authentication.k8s.io/v1",
+            subresource=call.target.subresource,
+            now=timestamp(self._world.clock.now()),
+        )
+        return sent["metadata"].get("managedFields", [])
 
     def user(self, token: str) -> User | None:
         """The service account that a valid token of this server stands for; None for any other text."""

@@ -8,6 +8,7 @@ from one that is there.
 - That of a list or a bookmark depends on what others write meanwhile; it says only whether it is at least as new as
   every object seen so far, and, with a continue token, whether it is that of the page before.
 - Times of the day of the run get the number of their decimals; other times are data and stay.
+- Entries of managedFields are sorted by name, with a note whether they were in their order, which depends on time.
 - The namespace gets one name.
 """
 
@@ -103,6 +104,8 @@ class Normaliser:
         if isinstance(value, dict):
             # Sorted: two servers may write the fields of an object in different orders.
             return {self._text(name): self._value(name, value[name]) for name in sorted(value)}
+        if isinstance(value, list) and key == "managedFields":
+            return self._managers(value)
         if isinstance(value, list):
             return [self._cell(v) if key == "cells" else self._value("", v) for v in value]
         if isinstance(value, str):
@@ -110,6 +113,12 @@ class Normaliser:
                 return self._ranks.get(value, value)
             return "<continue>" if key == "continue" and value else self._text(value)
         return value
+
+    def _managers(self, entries: list[Any]) -> list[Any]:
+        """By name, and whether they were in the order that upstream puts them in, which depends on their seconds."""
+        plain = [self._value("", entry) for entry in sorted(entries, key=lambda e: _manager_order(e, timed=False))]
+        ordered = entries == sorted(entries, key=lambda e: _manager_order(e, timed=True))
+        return [*plain, "<in order>" if ordered else "<not in order>"]
 
     def _cell(self, value: Any) -> Any:
         return "<age>" if isinstance(value, str) and AGE.fullmatch(value) else self._value("", value)
@@ -158,6 +167,11 @@ def _strip_messages(value: Any) -> Any:
             value = {**value, "columnDefinitions": columns}
         return {name: _strip_messages(inner) for name, inner in value.items()}
     return [_strip_messages(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _manager_order(entry: dict[str, Any], *, timed: bool) -> list[str]:
+    keys = ("operation", *(["time"] if timed else []), "manager", "apiVersion", "subresource")
+    return [str(entry.get(key, "")) for key in keys]
 
 
 def _is_collection(document: dict[str, Any], obj: dict[str, Any]) -> bool:
