@@ -17,11 +17,18 @@ start here:
   kopylite run --help                        its options, environment variables and exit codes
 """
 
-__all__ = ["main"]
+__all__ = ["main", "make_parser"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return the process's exit code. A wrong command line exits with code 2."""
+    args = make_parser().parse_args(argv)
+    code: int = COMMANDS[args.command].run(args)
+    return code
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The parser of the whole command line."""
     parser = argparse.ArgumentParser(
         prog="kopylite",
         description=DESCRIPTION,
@@ -31,6 +38,4 @@ def main(argv: Sequence[str] | None = None) -> int:
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
     for command in COMMANDS.values():
         command.add_parser(subparsers)
-    args = parser.parse_args(argv)
-    code: int = COMMANDS[args.command].run(args)
-    return code
+    return parser

@@ -151,12 +151,12 @@ def _misfits(error: BaseException) -> Iterator[DecodeError]:
 
 
 def _place(error: BaseException) -> str:
-    """Where the user's code met the error, " at FILE:LINE in FUNCTION"; "" if it did not."""
+    """Where the user's code met the error, "; at FILE:LINE in FUNCTION"; "" if it did not."""
     place = ""
     for frame, line in traceback.walk_tb(error.__traceback__):
         if str(frame.f_globals.get("__name__")).startswith("kopylite."):
             if place:
                 break
         else:
-            place = f" at {frame.f_code.co_filename}:{line} in {frame.f_code.co_name}"
+            place = f"; at {frame.f_code.co_filename}:{line} in {frame.f_code.co_name}"
     return place

@@ -60,7 +60,7 @@ def test_a_refusal_names_the_line_of_the_users_code_that_met_it(caplog: pytest.L
         settler.settle(context, request, 0, settle_error(error), error, 0.1)
     [message] = caplog.messages
     assert re.search(
-        r"UsageError: Result\(requeue_after=-1\): .* at \S+test_controller_settler.py:\d+ in test_a_refusal", message
+        r"UsageError: Result\(requeue_after=-1\): .*; at \S+test_controller_settler.py:\d+ in test_a_refusal", message
     )
 
 
