@@ -4,10 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup check test test-all conformance fmt demo dev bench lock clean
+.PHONY: help setup check test test-all conformance conformance-upstream fmt demo dev bench lock clean
 
 help: ## show this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
 
 setup: $(STAMP) ## create .venv with the locked dependencies
 
@@ -31,6 +31,9 @@ test: setup ## the tests that need nothing but Python (real-server tests skip wi
 
 test-all: setup ## everything; a missing real API server is a failure, not a skip
 	KOPYLITE_REQUIRE_REAL=1 $(BIN)/pytest -q
+
+conformance-upstream: setup ## Kubernetes' own end-to-end tests on the embedded server; E2E_TEST names their binary
+	@$(BIN)/python -m tests.conformance.upstream
 
 demo: setup ## the MyApp sample on a cluster in the process: what it does, step by step, checked
 	@$(BIN)/python -m samples.myapp.demo
