@@ -50,9 +50,7 @@ class ModelCodec(Generic[ModelT]):
 
     def __init__(self, schema: CoreSchema, *, keep_all: bool = False) -> None:
         self.schema: CoreSchema = wire_schema(schema, keep_all=keep_all)
-        # The classes' own compiled parts must not be reused: they know only the Python names.
-        self.validator = SchemaValidator(self.schema, None, _use_prebuilt=False)
-        self.serializer = SchemaSerializer(self.schema, None, _use_prebuilt=False)
+        self.validator, self.serializer = _compile(self.schema)
 
     def decode(self, raw: bytes) -> ModelT:
         """The instance for a JSON text. As on the API server, a text is no number and 1.0 no integer.
@@ -91,6 +89,16 @@ class ModelCodec(Generic[ModelT]):
             model, mode="json", by_alias=True, exclude_unset=True, exclude=_review(model) or None
         )
         return result
+
+
+def _compile(schema: CoreSchema) -> tuple[SchemaValidator, SchemaSerializer]:
+    """Compile a rewritten schema, and nothing else.
+
+    Left alone, pydantic-core takes each nested class's own compiled parts, which know only the Python names. Nothing
+    public turns that off; `_use_prebuilt`, by which pydantic itself rebuilds models, does, in all releases since 2.13.
+    A release without it fails here at once, with a TypeError; one that ignores it fails a test of this module.
+    """
+    return SchemaValidator(schema, None, _use_prebuilt=False), SchemaSerializer(schema, None, _use_prebuilt=False)
 
 
 def codec_of(cls: type[ModelT]) -> ModelCodec[ModelT]:

@@ -7,7 +7,7 @@ import os
 import aiohttp
 from pydantic import BaseModel, Field
 
-from kopylite import App, Condition, Context, CustomResource, Request, Result, finalize, set_condition
+from kopylite import App, Condition, Context, CustomResource, Request, Result, Unstructured, finalize, set_condition
 
 FINALIZER = "storage.example.com/bucket"
 
@@ -30,9 +30,9 @@ app = App("bucket")
 
 @app.reconciler(Bucket, workers=4, timeout=60)
 async def reconcile(ctx: Context, request: Request) -> Result | None:
-    bucket = await ctx.client.find(Bucket, request)
-    if bucket is None or await finalize(ctx, bucket, FINALIZER, delete_from_store):
+    if await finalize(ctx, Bucket, FINALIZER, delete_from_store):
         return None
+    bucket = await ctx.client.get(Bucket, request)
     url, problem = await put_into_store(bucket)
     ready = Condition(
         type="Ready",
@@ -60,7 +60,7 @@ async def put_into_store(bucket: Bucket) -> tuple[str | None, str]:
         return (await reply.json())["url"], ""
 
 
-async def delete_from_store(ctx: Context, bucket: Bucket) -> None:
+async def delete_from_store(ctx: Context, bucket: Unstructured) -> None:
     """Called until it succeeds, so a bucket that is gone already is as good."""
     async with store() as session, session.delete(f"/buckets/{bucket.uid}") as reply:
         if reply.status != 404:
