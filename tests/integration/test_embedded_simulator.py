@@ -10,7 +10,7 @@ import pytest
 
 from kopylite.client import Client
 from kopylite.objects import Kind, Unstructured
-from kopylite.testing import EmbeddedCluster, Simulation
+from kopylite.testing import EmbeddedCluster, Simulation, VirtualClock
 from tests.operators import eventually
 
 DEPLOYMENT, REPLICA_SET = Kind("apps/v1", "Deployment"), Kind("apps/v1", "ReplicaSet")
@@ -173,6 +173,25 @@ async def test_what_cannot_run_says_so_and_holds_up_the_rollout() -> None:
         deployment = await get(client, DEPLOYMENT, "web")
         assert deployment.status["availableReplicas"] == 2, "the old ones stay until the new ones are ready"
         assert conditions(deployment)["Available"] == ("True", "MinimumReplicasAvailable")
+
+
+def test_a_rollout_that_takes_too_long_is_given_up_and_may_still_end() -> None:
+    clock = VirtualClock()
+    plan = Simulation(start_seconds=3600)
+    seen: dict[tuple[str, str], float] = {}
+
+    async def main() -> None:
+        cluster = EmbeddedCluster(clock=clock, simulator=plan, tls=False)
+        async with cluster, cluster.client() as client:
+            await client.create(workload("Deployment", "web", replicas=2))
+            while not await rolled_out(client, "web"):
+                await anyio.sleep(10)
+                shown = conditions(await get(client, DEPLOYMENT, "web")).get("Progressing", ("", ""))
+                seen.setdefault(shown, clock.monotonic())
+
+    clock.run(main)
+    assert 600 <= seen["False", "ProgressDeadlineExceeded"] <= 620
+    assert 3600 <= seen["True", "NewReplicaSetAvailable"] <= 3620
 
 
 async def test_a_stateful_set_counts_its_pods_and_keeps_their_claims(client: Client) -> None:

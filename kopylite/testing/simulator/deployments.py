@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kopylite import App, Context, Request, Unstructured
-from kopylite.testing.simulator.deploymentstatus import deployment_status
+from kopylite import App, Context, Request, Result, Unstructured
+from kopylite.testing.simulator.deploymentstatus import deployment_status, seconds_to_deadline
 from kopylite.testing.simulator.rollout import Rollout, rollout_of
 from kopylite.testing.simulator.workloads import (
     DEPLOYMENT,
@@ -42,11 +42,11 @@ class Sets:
 
 @app.reconciler(DEPLOYMENT, owns=[REPLICA_SET])
 @absence_ends
-async def reconcile(ctx: Context, request: Request) -> None:
+async def reconcile(ctx: Context, request: Request) -> Result | None:
     """One step of the rollout, and the status. The next step follows from what it changes."""
     deployment = await ctx.client.find(DEPLOYMENT, request)
     if deployment is None:
-        return
+        return None
     sets = _sort(deployment, await controlled(ctx, REPLICA_SET, deployment))
     if deployment.deletion_timestamp is None:
         paused = deployment["spec"].get("paused", False)
@@ -60,7 +60,10 @@ async def reconcile(ctx: Context, request: Request) -> None:
             await _forget(ctx, deployment, sets)
     # As they are after this step.
     sets = _sort(deployment, await controlled(ctx, REPLICA_SET, deployment))
-    await write_status(ctx, deployment, deployment_status(deployment, sets.new, sets.old, ctx.now()))
+    status = deployment_status(deployment, sets.new, sets.old, ctx.now())
+    await write_status(ctx, deployment, status)
+    wait = seconds_to_deadline(deployment, status, ctx.now())
+    return Result(requeue_after=wait) if wait else None
 
 
 def _sort(deployment: Unstructured, found: Sequence[Unstructured]) -> Sets:

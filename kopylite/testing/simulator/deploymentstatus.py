@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -71,6 +71,15 @@ def _progressing(
     elif (now - parse_time(present["lastUpdateTime"])).total_seconds() > _deadline(deployment):
         late = f"{name} has timed out progressing."
         _put(conditions, "Progressing", "False", "ProgressDeadlineExceeded", late, now)
+
+
+def seconds_to_deadline(deployment: Unstructured, status: Mapping[str, Any], now: datetime) -> float:
+    """How long a rollout still has to make progress; 0: there is no rollout that goes on."""
+    present = next(c for c in status["conditions"] if c["type"] == "Progressing")
+    if present["status"] != "True" or present["reason"] == "NewReplicaSetAvailable":
+        return 0.0
+    # A second more than the limit: it has to be exceeded, by time stamps of whole seconds.
+    return max(0.1, _deadline(deployment) + 1 - (now - parse_time(present["lastUpdateTime"])).total_seconds())
 
 
 def _deadline(deployment: Unstructured) -> float:
