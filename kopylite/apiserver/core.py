@@ -246,7 +246,8 @@ def error_response(request: Request, error: ApiError) -> Response:
     except ApiError:
         media = Media()
     status = error.to_status()
-    if error.code in _EMPTY_DETAILS or error.message.startswith(("406:", "415:")):
+    pathless = error.code == 403 and not error.details
+    if error.code in _EMPTY_DETAILS or pathless or error.message.startswith(("406:", "415:")):
         status.setdefault("details", {})
     headers = {"Retry-After": str(int(error.retry_after))} if error.retry_after is not None else {}
     return Response(error.code, media.encode(status), media.type, headers)

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from kopylite.apiserver.builtin import data
 from kopylite.apiserver.metadata import timestamp
 from kopylite.apiserver.negotiation import accept_media, decode_body
 from kopylite.apiserver.options import write_options
@@ -20,7 +21,6 @@ from kopylite.apiserver.world import Call, World
 
 _DEFAULT_SECONDS, _SHORTEST_SECONDS = 3600, 600
 _AUDIENCE = "https://kubernetes.default.svc"
-_ANY = SchemaNode({})
 _HEADER = {"alg": "HS256", "typ": "JWT"}
 
 
@@ -74,7 +74,7 @@ class ServiceAccountTokens:
         update_managed_fields(
             sent,
             None,
-            schema=_ANY,
+            schema=SchemaNode(data.SCHEMAS["io.k8s.api.authentication.v1.TokenRequest"], data.DEFINITIONS),
             manager=write_options(call.request, "CreateOptions").field_manager,
             api_version="authentication.k8s.io/v1",
             subresource=call.target.subresource,

@@ -160,7 +160,10 @@ RULES: Mapping[tuple[str, str], Rules] = {
     ("", "Endpoints"): Rules(create_on_update=True, validate=(validation_core.endpoints,)),
     ("", "Event"): Rules(name_errors=_any_segment, create_on_update=True, validate=(validation_core.core_event,)),
     ("events.k8s.io", "Event"): Rules(
-        name_errors=_any_segment, create_on_update=True, validate=(validation_core.new_event,)
+        name_errors=_any_segment,
+        create_on_update=True,
+        validate=(validation_core.new_event,),
+        validate_update=(validation_core.update_new_event,),
     ),
     ("apps", "Deployment"): Rules(
         warnings=warnings.workload("spec", "template"),

@@ -218,6 +218,24 @@ def new_event(obj: Object) -> Errors:
     return found
 
 
+# As the errors name them, which are those of the core group's form; and as they are here.
+_EVENT_FIELDS = {
+    "involvedObject": "regarding", "reason": "reason", "message": "note", "source": "deprecatedSource",
+    "firstTimestamp": "deprecatedFirstTimestamp", "lastTimestamp": "deprecatedLastTimestamp",
+    "count": "deprecatedCount", "type": "type", "eventTime": "eventTime", "action": "action", "related": "related",
+    "reportingController": "reportingController", "reportingInstance": "reportingInstance",
+}  # fmt: skip
+
+
+def update_new_event(new: Object, old: Object) -> Errors:
+    """Only the series of an event goes on."""
+    return [
+        error
+        for shown, field in _EVENT_FIELDS.items()
+        for error in checks.immutable(shown, new.get(field), old.get(field))
+    ]
+
+
 def controller_revision(obj: Object) -> Errors:
     found: Errors = [] if obj.get("data") is not None else [required("data", "data is mandatory")]
     return checks.nonnegative(obj, "", "revision") + found
