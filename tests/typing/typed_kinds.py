@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from typing import assert_type
 
+from kubernetes_asyncio.client import V1Deployment
 from pydantic import BaseModel, Field
 
+from kopylite import Context, Outcome, Request, finalize
 from kopylite.client import Client
 from kopylite.objects import Adapter, CustomResource, Kind, ObjectMeta, Unstructured, adapter_of
 
@@ -30,6 +32,9 @@ class Job(CustomResource[AppSpec, AppStatus | None], group="example.com", versio
     """Its status may be missing."""
 
 
+POD = Kind("v1", "Pod")
+
+
 def fields() -> None:
     app = MyApp(metadata=ObjectMeta(name="a"), spec=AppSpec(image="x"))
     assert_type(app.spec, AppSpec)
@@ -43,32 +48,96 @@ def fields() -> None:
 
 def adapters() -> None:
     assert_type(adapter_of(MyApp), Adapter[MyApp])
-    assert_type(adapter_of(Kind("v1", "Pod")), Adapter[Unstructured])
+    assert_type(adapter_of(POD), Adapter[Unstructured])
 
 
 async def reads(client: Client) -> None:
     assert_type(await client.get(MyApp, "a"), MyApp)
     assert_type(await client.find(MyApp, "a"), MyApp | None)
     assert_type(await client.list(MyApp), list[MyApp])
-    assert_type(await client.get(Kind("v1", "Pod"), "a"), Unstructured)
-    assert_type(await client.list(Kind("v1", "Pod")), list[Unstructured])
+    assert_type(await client.list(MyApp, index={"spec.image": "x"}, invalid="raise"), list[MyApp])
     assert_type((await client.get(MyApp, "a")).spec.replicas, int)
+    assert_type(await client.live.get(MyApp, "a"), MyApp)
+    assert_type(await client.live.find(MyApp, "a"), MyApp | None)
+    assert_type(await client.live.list(MyApp, invalid="raise"), list[MyApp])
+
+
+async def reads_of_dicts(client: Client) -> None:
+    assert_type(await client.get(POD, "a"), Unstructured)
+    assert_type(await client.find(POD, "a"), Unstructured | None)
+    assert_type(await client.list(POD), list[Unstructured])
+    assert_type(await client.live.get(POD, "a"), Unstructured)
+
+
+async def reads_of_the_librarys_models(client: Client) -> None:
+    assert_type(await client.get(V1Deployment, "a"), V1Deployment)
+    assert_type(await client.find(V1Deployment, "a"), V1Deployment | None)
+    assert_type(await client.list(V1Deployment), list[V1Deployment])
 
 
 async def writes(client: Client, app: MyApp) -> None:
     assert_type(await client.create(app), MyApp)
+    assert_type(await client.create(app, owner=app), MyApp)
     assert_type(await client.update(app), MyApp)
+    assert_type(await client.update(app, subresource="status"), MyApp)
     assert_type(await client.apply(app), MyApp)
+    assert_type(await client.patch(MyApp, "a", {"spec": {"replicas": 1}}), MyApp)
+    assert_type(await client.patch(app, patch={"spec": {"replicas": 1}}), MyApp)
     assert_type(await client.patch_status(app, {"readyReplicas": 1}), MyApp)
+    assert_type(await client.patch_status(app, AppStatus(ready_replicas=1)), MyApp)
+    assert_type(await client.add_finalizer(app, "example.com/x"), MyApp)
+    assert_type(await client.delete(app), bool)
 
+
+async def writes_of_dicts(client: Client, pod: Unstructured) -> None:
+    assert_type(await client.create(pod), Unstructured)
+    assert_type(await client.update(pod), Unstructured)
+    assert_type(await client.apply(pod), Unstructured)
+    assert_type(await client.patch(POD, "a", {}), Unstructured)
+    assert_type(await client.patch_status(pod, {"phase": "Running"}), Unstructured)
+
+
+async def writes_of_the_librarys_models(client: Client, deployment: V1Deployment) -> None:
+    assert_type(await client.create(deployment), V1Deployment)
+    assert_type(await client.update(deployment), V1Deployment)
+    assert_type(await client.apply(deployment), V1Deployment)
+    assert_type(await client.patch_status(deployment, {"readyReplicas": 1}), V1Deployment)
+
+
+async def upserts(client: Client) -> None:
     def shape(found: MyApp) -> None:
         found.spec.replicas = 3
 
-    stored, _ = await client.create_or_update(MyApp, "a", shape)
-    assert_type(stored, MyApp)
+    def shape_dict(found: Unstructured) -> None:
+        found["spec"] = {}
+
+    def shape_model(found: V1Deployment) -> None:
+        found.spec.replicas = 3
+
+    assert_type(await client.create_or_update(MyApp, "a", shape), tuple[MyApp, Outcome])
+    assert_type(await client.create_or_patch(MyApp, "a", shape), tuple[MyApp, Outcome])
+    assert_type(await client.create_or_update(POD, "a", shape_dict), tuple[Unstructured, Outcome])
+    assert_type(await client.create_or_update(V1Deployment, "a", shape_model), tuple[V1Deployment, Outcome])
+    await client.create_or_update(MyApp, "a", shape_dict)  # type: ignore[arg-type]
 
 
-def mistakes(app: MyApp) -> None:
+async def finalizers(ctx: Context, request: Request, app: MyApp) -> None:
+    async def clean_up(ctx: Context, found: MyApp) -> None:
+        assert_type(found.spec, AppSpec)
+
+    async def clean_up_stored(ctx: Context, found: Unstructured) -> None:
+        found.spec.clear()
+
+    assert_type(await ctx.client.get(MyApp, request), MyApp)
+    assert_type(await finalize(ctx, app, "example.com/x", clean_up), bool)
+    assert_type(await finalize(ctx, MyApp, "example.com/x", clean_up_stored), bool)
+
+
+async def mistakes(client: Client, app: MyApp) -> None:
     app.spec.replicas = "three"  # type: ignore[assignment]
     app.status.nothing  # type: ignore[attr-defined]  # noqa: B018
     MyApp(metadata=ObjectMeta(name="a"))  # type: ignore[call-arg]
+    await client.get("MyApp", "a")  # type: ignore[call-overload]
+    await client.list(MyApp, invalid="maybe")  # type: ignore[call-overload]
+    await client.update(app, dry_runs=True)  # type: ignore[call-arg]
+    (await client.find(MyApp, "a")).spec  # type: ignore[union-attr]  # noqa: B018
