@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeGuard
 import anyio
 
 from kopylite.clock import SYSTEM_CLOCK, Clock
-from kopylite.errors import Forbidden, KopyliteError, NotFound, TransportError
+from kopylite.errors import ApiError, Forbidden, KopyliteError, NotFound, TransportError
 from kopylite.objects import Kind, Unstructured, key_of, kind_of, meta_of
 from kopylite.workqueue.ratelimiters import TokenBucket
 
@@ -227,6 +227,9 @@ def is_publishable(obj: Unstructured | None) -> TypeGuard[Unstructured]:
 
 
 def _log_loss(series: _Series, error: KopyliteError) -> None:
+    if isinstance(error, ApiError) and _namespace_goes(error):
+        LOGGER.debug("Event %s was not published: %s", series.event["reason"], error)
+        return
     hint = "; let it create and patch events of events.k8s.io" if isinstance(error, Forbidden) else ""
     LOGGER.warning("Event %s was not published: %s%s", series.event["reason"], error, hint)
 
@@ -248,3 +251,9 @@ def _identity(reference: dict[str, str]) -> str:
 
 def _micro_time(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _namespace_goes(error: ApiError) -> bool:
+    """Whether an Event is refused because its namespace is being deleted, or is gone: nobody will miss it."""
+    terminating = any(cause.reason == "NamespaceTerminating" for cause in error.causes)
+    return terminating or (isinstance(error, NotFound) and error.details.get("kind") == "namespaces")

@@ -7,7 +7,7 @@ from typing import Any, cast
 import anyio
 import pytest
 
-from kopylite.errors import ConnectionFailed, Forbidden, KopyliteError, NotFound
+from kopylite.errors import Cause, ConnectionFailed, Forbidden, KopyliteError, NotFound
 from kopylite.objects import Unstructured
 from kopylite.reconcile import EventRecorder
 from kopylite.reconcile.recorder import BURST, MAX_SERIES, SERIES_INTERVAL, SERIES_LIFE, TRIES
@@ -210,3 +210,23 @@ def test_memory_is_bounded_when_the_server_is_away_and_when_it_is_not(bench: Ben
     bench.play(script)
     assert len(bench.server.events) == MAX_SERIES + 1
     assert len(bench.recorder._series) == len(bench.recorder._buckets) == MAX_SERIES
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        Forbidden("no", causes=[Cause("NamespaceTerminating", "it is being terminated", "metadata.namespace")]),
+        NotFound("no", details={"name": "default", "kind": "namespaces"}),
+    ],
+)
+def test_nobody_misses_the_events_of_a_namespace_that_goes(
+    bench: Bench, refusal: KopyliteError, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench.server.refusals = [refusal]
+
+    async def script() -> None:
+        bench.recorder.event(widget(), "Lost", "note")
+
+    bench.play(script)
+    assert bench.server.verbs == ["create"]
+    assert caplog.text == ""
