@@ -216,7 +216,8 @@ class TypeCodec:
         if self._own_default is not None:
             self._own_default(obj)
         for field, value in self._plain_defaults.items():
-            if not obj.get(field):
+            # A zero was given: such a field is a pointer. An empty string is none.
+            if obj.get(field) in (None, ""):
                 obj[field] = copy.copy(value)
         if self._defaulting is None:
             self._defaulting = self._nested_defaults()
