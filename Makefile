@@ -41,6 +41,9 @@ demo: setup ## the MyApp sample on a cluster in the process: what it does, step 
 dev: setup ## the MyApp sample and a cluster for it, for kubectl, until Ctrl-C
 	@$(BIN)/python -m kopylite run samples.myapp.operator:app --dev
 
+conformance: setup ## how like a real API server the embedded one is (needs KUBEBUILDER_ASSETS)
+	$(BIN)/python -m tests.conformance.likeness
+
 fmt: setup ## format and apply the safe fixes
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .

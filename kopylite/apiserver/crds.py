@@ -14,7 +14,7 @@ from kopylite.apiserver.crd_columns import columns, selectable_fields
 from kopylite.apiserver.crd_validation import approval, condition, crd_errors, is_true, status_errors
 from kopylite.apiserver.custom_resources import CustomResourceStrategy
 from kopylite.apiserver.names import subdomain_errors
-from kopylite.apiserver.resources import STATUS_VERBS, Resource, ScalePaths, Subresource, version_hash
+from kopylite.apiserver.resources import STATUS_VERBS, Resource, ScalePaths, Subresource, version_hash, version_priority
 from kopylite.apiserver.schema.default import copy_json
 from kopylite.apiserver.schema.definition import format_warnings, set_warnings
 from kopylite.apiserver.schema.field_errors import FieldError, aggregate, go_quote
@@ -306,16 +306,21 @@ def _resource(crd: Crd, version: Mapping[str, Any]) -> Resource:
         shape=f"{api_version}#{digest}",
         storage_version_hash=version_hash(storage, kind),
         custom=True,
-        deprecation=_deprecation(version, api_version, kind),
+        deprecation=_deprecation(version, spec),
         terminating=terminating,
         verbs=_TERMINATING_VERBS if terminating else _VERBS,
     )
 
 
-def _deprecation(version: Mapping[str, Any], api_version: str, kind: str) -> str:
-    if not version.get("deprecated"):
-        return ""
-    return str(version.get("deprecationWarning") or f"{api_version} {kind} is deprecated")
+def _deprecation(version: Mapping[str, Any], spec: Mapping[str, Any]) -> str:
+    """What users of a deprecated version are told: by default, to use the best one that is newer."""
+    if not version.get("deprecated") or version.get("deprecationWarning"):
+        return str(version.get("deprecationWarning") or "")
+    name, group, kind = version["name"], spec["group"], spec["names"]["kind"]
+    text = f"{group}/{name} {kind} is deprecated"
+    current = [other["name"] for other in spec["versions"] if other["served"] and not other.get("deprecated")]
+    best = min(current, key=version_priority, default=name)
+    return f"{text}; use {group}/{best} {kind}" if version_priority(best) < version_priority(name) else text
 
 
 def _scale(scale: Mapping[str, Any] | None) -> ScalePaths | None:

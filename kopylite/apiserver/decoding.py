@@ -42,6 +42,8 @@ def check_kind(resource: Resource, obj: dict[str, Any]) -> None:
         internal = f"{go_package(resource)}.{resource.kind}"
         package = api_version.rpartition("/")[2]
         reason = f"converting ({package}.{kind}) to ({internal}): unknown conversion"
+        if kind == resource.kind:  # no other version or group has it
+            reason = f'no kind "{kind}" is registered for version "{api_version}" in scheme "pkg/runtime/scheme.go:111"'
         raise BadRequest(f'{kind} in version "{version}" cannot be handled as a {resource.kind}: {reason}')
     obj["apiVersion"], obj["kind"] = api_version, kind
 

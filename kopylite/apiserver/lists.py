@@ -168,10 +168,11 @@ def decode_token(token: str) -> tuple[int, str]:
         decoded = msgspec.json.decode(raw)
     except ValueError:
         shown = raw[:1].decode("latin-1")
+        shown = shown if shown.isprintable() else f"\\u{ord(shown):04x}"
         raise _bad_token(f"invalid character '{shown}' looking for beginning of value") from None
     if not isinstance(decoded, dict) or decoded.get("v") != _TOKEN_VERSION:
         version = decoded.get("v", "") if isinstance(decoded, dict) else ""
-        raise _bad_token(f'server does not recognize this encoded version "{version}"')
+        raise _bad_token(f"server does not recognize this encoded version {version}")
     version, start = decoded.get("rv"), decoded.get("start")
     if not isinstance(version, int) or version == 0:
         raise _bad_token("incorrect encoded start resourceVersion (version meta.k8s.io/v1)")

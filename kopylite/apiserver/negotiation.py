@@ -193,7 +193,7 @@ def _go_text(error: Exception) -> str:
     """The parse error in the words of Go, for the errors that are met in practice."""
     if isinstance(error, yaml.MarkedYAMLError):
         line = error.problem_mark.line if error.problem_mark else 0
-        return f"yaml: line {line}: {error.problem}"
+        return f"yaml: line {line}: {error.problem}" if line else f"yaml: {error.problem}"
     if isinstance(error, _NotInJson):
         return f"json: unsupported value: {error}"
     problem = str(error)

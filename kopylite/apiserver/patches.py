@@ -36,6 +36,7 @@ STRATEGIC_PATCH, APPLY_PATCH = "application/strategic-merge-patch+json", "applic
 
 _UNMARSHAL = re.compile(r"cannot unmarshal (\w+) into Go .* of type (\S+)$")
 _SCALARS = frozenset({"int32", "int64", "bool", "string", "float64", "uint8"})
+_JSON_NAMES: dict[type, str] = {list: "array", str: "string", bool: "bool", int: "number", float: "number"}
 
 
 async def patch(world: World, writer: Writer, call: Call) -> Written:
@@ -74,12 +75,12 @@ def patch_function(call: Call, form: str) -> Callable[[dict[str, Any]], dict[str
     try:
         body = msgspec.json.decode(call.request.body)
     except ValueError as error:
-        text = "invalid JSON patch" if form == MERGE_PATCH else f"error decoding patch: {error}"
+        text = f"error decoding patch: {error}" if form == STRATEGIC_PATCH else "invalid JSON patch"
         raise BadRequest(text) from None
     if form == JSON_PATCH:
         return lambda obj: _object(json_patch(obj, body))
     if not isinstance(body, dict):
-        found = "array" if isinstance(body, list) else type(body).__name__
+        found = _JSON_NAMES.get(type(body), "null")
         go_type = "map[string]interface {}"
         raise BadRequest(f"error decoding patch: json: cannot unmarshal {found} into Go value of type {go_type}")
     if form == MERGE_PATCH:
@@ -112,7 +113,9 @@ def _check_patched_kind(call: Call, patched: dict[str, Any]) -> None:
         check_kind(call.resource, patched)
     except BadRequest:
         kind, version = patched.get("kind"), patched.get("apiVersion")
-        text = f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
+        text = f"Object 'Kind' is missing in '{go_json(patched)}'"
+        if kind:
+            text = f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
         raise invalid_error("", "", "", [invalid("patch", go_json(patched), text)]) from None
 
 

@@ -17,6 +17,7 @@ from kopylite.errors import BadRequest
 
 _AUTHORIZATION, _AUTHENTICATION = "authorization.k8s.io", "authentication.k8s.io"
 
+
 class Reviews:
     """Handlers of the review resources.
 

@@ -10,10 +10,12 @@ from typing import Any
 import msgspec
 
 from kopylite.apiserver.builtin import data
+from kopylite.apiserver.builtin.strategies import CODECS
 from kopylite.apiserver.metadata import timestamp
 from kopylite.apiserver.negotiation import accept_media, decode_body
 from kopylite.apiserver.options import write_options
 from kopylite.apiserver.patching.apply import update_managed_fields
+from kopylite.apiserver.patching.apply.field_manager import EMPTY
 from kopylite.apiserver.requests import Response, User
 from kopylite.apiserver.schema.field_errors import invalid, invalid_error
 from kopylite.apiserver.schema.node import SchemaNode
@@ -21,6 +23,7 @@ from kopylite.apiserver.world import Call, World
 
 _DEFAULT_SECONDS, _SHORTEST_SECONDS = 3600, 600
 _AUDIENCE = "https://kubernetes.default.svc"
+_REQUEST = "io.k8s.api.authentication.v1.TokenRequest"
 _HEADER = {"alg": "HS256", "typ": "JWT"}
 
 
@@ -74,7 +77,7 @@ class ServiceAccountTokens:
         update_managed_fields(
             sent,
             None,
-            schema=SchemaNode(data.SCHEMAS["io.k8s.api.authentication.v1.TokenRequest"], data.DEFINITIONS),
+            schema=SchemaNode({**data.SCHEMAS[_REQUEST], EMPTY: CODECS[_REQUEST].zero}, data.DEFINITIONS),
             manager=write_options(call.request, "CreateOptions").field_manager,
             api_version="authentication.k8s.io/v1",
             subresource=call.target.subresource,

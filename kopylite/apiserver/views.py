@@ -36,7 +36,10 @@ class View:
         if self._table:
             return self._media.encode(self._table.single(obj))
         if self._media.view != "PartialObjectMetadata":
-            raise NotAcceptable(f"you requested {self._media.view}, but the requested object is no list")
+            go_type = go_list_type(self._resource).removesuffix("List")
+            raise NotAcceptable(
+                f"you requested {self._media.view}, but the requested object is not a list (*{go_type})"
+            )
         return self._media.encode(partial_metadata(obj, self._api_version))
 
     def list(self, records: Iterable[Record], list_metadata: dict[str, Any]) -> bytes:

@@ -27,8 +27,13 @@ def at(path: str, default: Any = "") -> Cell:
 
 
 def text_at(path: str, default: str = NONE) -> Cell:
-    """As a string, which numbers become too."""
-    return lambda obj: str(read(obj, path, default))
+    """As a string, which numbers become too; `default` also for an empty one."""
+
+    def cell(obj: Object) -> Any:
+        value = read(obj, path)
+        return default if value in (None, "") else str(value)
+
+    return cell
 
 
 def yes_no(value: Any) -> str:
