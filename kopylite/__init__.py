@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         TransportError,
     )
     from kopylite.manager import Manager, Options
-    from kopylite.objects import Condition, CustomResource, Kind, ObjectKey, OwnerReference, Unstructured
+    from kopylite.objects import Condition, Conditions, CustomResource, Kind, ObjectKey, OwnerReference, Unstructured
     from kopylite.reconcile import Context, Request, Result, finalize, run_in_thread, set_condition
     from kopylite.triggers import (
         annotations_changed,
@@ -60,6 +60,7 @@ _HOMES = {
     "ObjectKey": "kopylite.objects",
     "OwnerReference": "kopylite.objects",
     "Condition": "kopylite.objects",
+    "Conditions": "kopylite.objects",
     "set_condition": "kopylite.reconcile",
     "finalize": "kopylite.reconcile",
     "run_in_thread": "kopylite.reconcile",
@@ -107,6 +108,7 @@ __all__ = [  # noqa: RUF022  (the reader's order, not the alphabet's)
     "ObjectKey",
     "OwnerReference",
     "Condition",
+    "Conditions",
     "set_condition",
     "finalize",
     "run_in_thread",

@@ -5,9 +5,20 @@ from __future__ import annotations
 import os
 
 import aiohttp
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
-from kopylite import App, Condition, Context, CustomResource, Request, Result, Unstructured, finalize, set_condition
+from kopylite import (
+    App,
+    Condition,
+    Conditions,
+    Context,
+    CustomResource,
+    Request,
+    Result,
+    Unstructured,
+    finalize,
+    set_condition,
+)
 
 FINALIZER = "storage.example.com/bucket"
 
@@ -18,7 +29,7 @@ class BucketSpec(BaseModel):
 
 class BucketStatus(BaseModel):
     url: str | None = None
-    conditions: list[Condition] = Field(default_factory=list)
+    conditions: Conditions = []
 
 
 class Bucket(CustomResource[BucketSpec, BucketStatus], group="storage.example.com", version="v1"):

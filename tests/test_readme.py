@@ -1,0 +1,181 @@
+"""What the documents show is true: their Python compiles and type-checks, their commands, links and manifests exist."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import re
+import runpy
+import shlex
+import subprocess
+import sys
+import textwrap
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kopylite.cli import make_parser
+from kopylite.objects import Unstructured
+from kopylite.testing import EmbeddedCluster
+
+ROOT = Path(__file__).parent.parent
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md"), *ROOT.glob("samples/*/*.md")]
+# Those whose blocks, read from top to bottom, are a program; in the others they are fragments.
+PROGRAMS = ["README.md", "docs/guide.md", "docs/from-kopf.md"]
+# What the README uses and does not show.
+PRELUDE = """\
+from __future__ import annotations
+from typing import Any, Callable
+deployment_spec: Callable[[Any], dict[str, Any]]
+"""
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a document."""
+
+    document: Path
+    line: int
+    language: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.document.relative_to(ROOT)}:{self.line}"
+
+
+def blocks(language: str) -> Iterator[Block]:
+    for document in DOCUMENTS:
+        text = document.read_text()
+        for found in re.finditer(r"^( *)```(\w+)\n(.*?)^\1```$", text, re.MULTILINE | re.DOTALL):
+            if found[2] == language:
+                yield Block(document, text[: found.start()].count("\n") + 2, language, textwrap.dedent(found[3]))
+
+
+def commands() -> Iterator[tuple[Block, str]]:
+    """The commands of the shell blocks, without comments; a pipeline is several."""
+    for block in blocks("sh"):
+        for line in block.text.replace("\\\n", " ").splitlines():
+            for command in re.split(r"\s*[|;&]+\s*", re.sub(r"(^|\s)#.*", "", line)):
+                if command:
+                    yield block, command
+
+
+@pytest.mark.parametrize("block", list(blocks("python")), ids=str)
+def test_python_blocks_compile(block: Block) -> None:
+    compile(block.text, str(block), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+
+
+def as_module(document: str) -> str:
+    """The Python of a document as one module: what awaits at the top level becomes a function of its own."""
+    parts = [PRELUDE]
+    for number, block in enumerate(blocks("python")):
+        if block.document == ROOT / document:
+            awaits = any(isinstance(node, ast.AsyncWith) for node in ast.parse(block.text).body)
+            body = (
+                f"async def block_{number}() -> None:\n{textwrap.indent(block.text, '    ')}" if awaits else block.text
+            )
+            parts.append(body)
+    return "\n\n".join(parts)
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> list[Path]:
+    """The documents of PROGRAMS as Python files."""
+    files = [tmp_path / (re.sub(r"\W", "_", document) + ".py") for document in PROGRAMS]
+    for document, file in zip(PROGRAMS, files, strict=True):
+        file.write_text(as_module(document))
+    return files
+
+
+async def test_programs_run_and_so_does_the_test_in_the_guide(
+    programs: list[Path], embedded_cluster: EmbeddedCluster
+) -> None:
+    names = [runpy.run_path(str(file)) for file in programs]
+    assert all(module["app"].controllers for module in names)
+    [example] = [module[name] for module in names for name in module if name == "test_a_myapp_gets_its_deployment"]
+    await example(embedded_cluster)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_python_blocks_have_right_types(programs: list[Path], tmp_path: Path) -> None:
+    # An example may have the name of an earlier one.
+    options = ["--strict", "--disable-error-code", "no-redef", "--cache-dir", str(tmp_path / "cache")]
+    command = [sys.executable, "-m", "mypy", *options, *map(str, programs)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_first_operator_is_the_hello_sample() -> None:
+    first = next(block for block in blocks("python") if block.document == ROOT / "README.md")
+    sample = (ROOT / "samples/hello/operator.py").read_text()
+    assert ast.unparse(ast.parse(first.text)) == ast.unparse(without_docstring(ast.parse(sample)))
+
+
+def without_docstring(module: ast.Module) -> ast.Module:
+    if ast.get_docstring(module) is not None:
+        del module.body[0]
+    return module
+
+
+@pytest.mark.parametrize(
+    ("block", "command"),
+    [pytest.param(b, c, id=f"{b}: {c}") for b, c in commands() if re.match(r"(python -m )?kopylite ", c)],
+)
+def test_command_lines_are_understood(block: Block, command: str) -> None:
+    arguments = shlex.split(command.partition("kopylite ")[2].split(">")[0])
+    with contextlib.suppress(SystemExit) if "--help" in arguments else contextlib.nullcontext():
+        make_parser().parse_args(arguments)
+
+
+@pytest.mark.parametrize(
+    ("block", "target"),
+    [pytest.param(b, t, id=f"{b}: {t}") for b, c in commands() if c.startswith("make ") for t in c.split()[1:]],
+)
+def test_make_targets_exist(block: Block, target: str) -> None:
+    assert "=" in target or re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
+
+
+def test_extras_exist() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    named = {extra for document in DOCUMENTS for found in re.findall(r"kopylite\[([\w,]+)\]", document.read_text())
+             for extra in found.split(",")}  # fmt: skip
+    assert named
+    assert named <= set(extras)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: str(document.relative_to(ROOT)))
+def test_links_lead_somewhere(document: Path) -> None:
+    for link in re.findall(r"\]\(([^)\s]+)\)", document.read_text()):
+        if not re.match(r"\w+:", link):
+            path, _, anchor = link.partition("#")
+            target = document.parent / path if path else document
+            assert target.exists(), link
+            assert not anchor or anchor in anchors(target.read_text()), link
+
+
+def anchors(text: str) -> set[str]:
+    """The anchors of the headings, as GitHub makes them."""
+    return {re.sub(r"[^\w -]", "", h.lower()).replace(" ", "-") for h in re.findall(r"^#+ (.*)$", text, re.MULTILINE)}
+
+
+async def test_manifests_are_accepted_by_the_api_server(embedded_cluster: EmbeddedCluster) -> None:
+    objects = [Unstructured(wire) for block in blocks("yaml") for wire in yaml.safe_load_all(block.text)]
+    assert objects
+    async with embedded_cluster.client() as client:
+        for obj in objects:
+            if namespace := obj.namespace:
+                metadata = {"name": namespace}
+                await client.apply(Unstructured(apiVersion="v1", kind="Namespace", metadata=metadata))
+            stored = await client.create(obj, dry_run=True)
+            assert stored.uid
+
+
+def test_what_readmes_name_in_code_font_exists() -> None:
+    for document in DOCUMENTS:
+        for path in re.findall(r"`((?:samples|docs|tests|kopylite)/[\w./-]+)`", document.read_text()):
+            assert (ROOT / path).exists(), f"{document.name}: {path}"
