@@ -205,7 +205,7 @@ class EmbeddedCluster(Cluster):
     async def _in_loop(self, work: Callable[[], Awaitable[T]]) -> T:
         """Do something in the server's loop, and wait for it in the caller's."""
         loop = self._loop
-        if loop is None or loop is asyncio.get_running_loop():
+        if loop is None or loop is _running_loop():
             return await work()
 
         async def called() -> T:
@@ -216,7 +216,7 @@ class EmbeddedCluster(Cluster):
     def _at_once(self, work: Callable[[], T]) -> T:
         """Do something in one turn of the server's loop; blocks the caller for that turn."""
         loop = self._loop
-        if loop is None or loop is asyncio._get_running_loop():
+        if loop is None or loop is _running_loop():
             return work()
 
         async def called() -> T:
@@ -232,3 +232,11 @@ def _server_options(controllers: bool | Collection[str], data: Path | None, serv
     chosen = (NAMES if controllers else ()) if isinstance(controllers, bool) else tuple(controllers)
     wanted: ServerParams = {"rbac": True, "tls": True, **server}
     return ApiServerOptions(controllers=chosen, data=data, **wanted)
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    """The loop that runs in this thread, if one does."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None

@@ -16,7 +16,7 @@ from anyio.from_thread import start_blocking_portal
 from kopylite.client import ApiRequest, Client
 from kopylite.errors import Conflict, Forbidden, TransportError, UsageError
 from kopylite.objects import Kind, Unstructured
-from kopylite.testing import EmbeddedCluster, VirtualClock
+from kopylite.testing import EmbeddedCluster, EnvTest, VirtualClock
 from kopylite.testing.clock import START
 from samples.myapp.operator import MyApp
 from tests.operators import eventually, operator
@@ -34,6 +34,12 @@ def a_config_map(name: str, **data: str) -> Unstructured:
 async def names(client: Client) -> list[str]:
     found = await client.list(CONFIG_MAP, namespace="default", labels="!internal")
     return [obj.name for obj in found if obj.name != "kube-root-ca.crt"]
+
+
+def test_whatever_a_test_does_with_a_real_control_plane_it_can_do_with_this_one() -> None:
+    """Without changing the code: parameters of the constructor and processes aside."""
+    offered = {name for name in vars(EnvTest) if not name.startswith("_")}
+    assert offered <= set(dir(EmbeddedCluster))
 
 
 async def test_it_starts_in_less_than_a_tenth_of_a_second() -> None:

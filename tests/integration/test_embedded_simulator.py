@@ -303,6 +303,22 @@ async def test_it_comes_to_rest() -> None:
         await eventually(quiet, "nobody asked for anything more")
 
 
+async def test_workloads_and_collection_go_on_after_a_restart_of_the_server() -> None:
+    async with EmbeddedCluster(simulator=True) as cluster, cluster.client() as client:
+        await client.create(workload("Deployment", "before", replicas=1))
+        await eventually(lambda: rolled_out(client, "before"), "the first rollout ended")
+        await cluster.kill_api_server()
+        await cluster.start_api_server()
+        await client.create(workload("Deployment", "after", replicas=1))
+        await eventually(lambda: rolled_out(client, "after"), "the second rollout ended")
+        await client.delete(DEPLOYMENT, "before", namespace="default")
+
+        async def collected() -> bool:
+            return await pods_of(client, "before") == []
+
+        await eventually(collected, "the pods of the first one were collected")
+
+
 async def test_deleting_in_the_foreground_ends_with_the_pods(client: Client) -> None:
     await client.create(workload("Deployment", "web", replicas=2))
     await eventually(lambda: rolled_out(client, "web"), "the rollout ended")

@@ -14,7 +14,6 @@ from kopylite.testing.simulator.workloads import (
     REPLICA_SET,
     absence_ends,
     controlled,
-    copy_missing,
     template_hash,
     write_status,
 )
@@ -90,7 +89,7 @@ async def _provide(ctx: Context, deployment: Unstructured, sets: Sets, rollout: 
         MAXIMUM: str(rollout.desired + rollout.surge),
         REVISION: str(max(revision, present)),
     }
-    copy_missing(annotations, deployment.annotations, _NOT_COPIED)
+    annotations |= {key: value for key, value in deployment.annotations.items() if key not in _NOT_COPIED}
     if sets.new is None:
         new = await _create(ctx, deployment, annotations, rollout)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, MutableMapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -178,10 +178,3 @@ async def current_revision(ctx: Context, owner: Unstructured, hash_label: str) -
     for old in others[: max(0, surplus)]:
         await ctx.client.delete(old)
     return [*others[max(0, surplus) :], present]
-
-
-def copy_missing(target: MutableMapping[str, str], source: Mapping[str, str], but: Iterable[str]) -> None:
-    """Take entries over, but not some."""
-    for key, value in source.items():
-        if key not in but:
-            target[key] = value
