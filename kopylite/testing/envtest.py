@@ -89,8 +89,6 @@ class EnvTest(Cluster):
                 await self.stop()
                 if attempt == _START_ATTEMPTS or "address already in use" not in str(error):
                     raise
-        if self._crds:
-            await self.install_crds(*self._crds)
 
     async def stop(self) -> None:
         for server in reversed(self._servers.values()):
@@ -125,7 +123,10 @@ class EnvTest(Cluster):
         self.kubeconfig = self.home / "kubeconfig"
         admin = self._authority.client("kopylite-admin", ["system:masters"])
         write_kubeconfig(self.kubeconfig, self.url, self._authority.certificate, admin)
+        if self._crds:
+            await self.install_crds(*self._crds)
         if self._controllers:
+            # After the CRDs: the garbage collector looks for new kinds only every 30 seconds.
             await self._start_controller_manager()
 
     def _write_certificates(self, authority: CertificateAuthority) -> None:

@@ -176,7 +176,7 @@ def _manager_order(entry: dict[str, Any], *, timed: bool) -> list[str]:
 
 def _is_collection(document: dict[str, Any], obj: dict[str, Any]) -> bool:
     if "type" in document and "object" in document:
-        return document["type"] == "BOOKMARK"
+        return bool(document["type"] == "BOOKMARK")
     return "items" in obj or "rows" in obj
 
 

@@ -26,6 +26,7 @@ CONTROLLERS = (
     "serviceaccount-controller",
     "root-ca-certificate-publisher-controller",
 )
+CRDS = CORPUS / "crds"
 # Scripts wait a lot (for watches, for new kinds to be served), so many fit beside each other.
 AT_ONCE = 12
 
@@ -40,8 +41,8 @@ async def run(only: str = "") -> Report:
     real: dict[str, list[Answer]] = {}
     embedded: dict[str, list[Answer]] = {}
     async with anyio.create_task_group() as group:
-        group.start_soon(_start_and_play, EnvTest(controllers=CONTROLLERS), scripts, real)
-        group.start_soon(_start_and_play, EmbeddedCluster(), scripts, embedded)
+        group.start_soon(_start_and_play, EnvTest(controllers=CONTROLLERS, crds=[CRDS]), scripts, real)
+        group.start_soon(_start_and_play, EmbeddedCluster(crds=[CRDS]), scripts, embedded)
     comparisons: list[Comparison] = []
     for number, script in enumerate(scripts):
         namespace = namespace_of(number)
@@ -56,8 +57,6 @@ def namespace_of(number: int) -> str:
 
 async def _start_and_play(cluster: Cluster, scripts: Sequence[Script], answers: dict[str, list[Answer]]) -> None:
     async with cluster, player(cluster) as found:
-        await cluster.install_crds(*sorted((CORPUS / "crds").glob("*.yaml")))
-        await anyio.sleep(2)  # a real server holds creates of new kinds back for two seconds
         await play(found, scripts, answers)
 
 

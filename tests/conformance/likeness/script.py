@@ -116,11 +116,5 @@ def _step(raw: Mapping[str, Any], where: str) -> Step:
     lists = {key: tuple(rest.pop(key, ())) for key in LIST_KEYS}
     if unknown := set(rest) - PLAIN_KEYS:
         raise ValueError(f"{where}: unknown keys {sorted(unknown)}")
-    return Step(
-        method,
-        path,
-        content_type=CONTENT_TYPES.get(content_type, content_type),
-        accept=ACCEPTS.get(accept, accept),
-        **lists,
-        **rest,
-    )
+    forms = {"content_type": CONTENT_TYPES.get(content_type, content_type), "accept": ACCEPTS.get(accept, accept)}
+    return Step(method, path, **(rest | lists | forms))
