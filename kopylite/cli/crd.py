@@ -58,10 +58,14 @@ def run(args: argparse.Namespace) -> int:
         return _exit_code(error)
     for warning in caught:
         print(f"kopylite crd: note: {warning.message}", file=sys.stderr)
-    if args.check:
-        return _check(crds, args.output_dir or Path("crds"))
-    if args.output_dir:
-        return _write(crds, args.output_dir)
+    try:
+        if args.check:
+            return _check(crds, args.output_dir or Path("crds"))
+        if args.output_dir:
+            return _write(crds, args.output_dir)
+    except (UsageError, OSError) as error:
+        print(f"kopylite crd: {error}", file=sys.stderr)
+        return Exit.USAGE
     print(_text(crds), end="")
     return Exit.STOPPED
 
@@ -149,24 +153,50 @@ def _write(crds: list[dict[str, Any]], folder: Path) -> int:
 
 
 def _check(crds: list[dict[str, Any]], folder: Path) -> int:
-    import yaml
-
     from kopylite.objects.crdchanges import compare_crds
 
     different = False
     for crd in crds:
         path = _file(folder, crd)
-        if not path.is_file():
-            different = True
-            print(f"{path}: missing")
-            continue
-        committed = yaml.safe_load(path.read_text(encoding="utf-8"))
-        if committed == crd:
-            continue
+        if path.is_file():
+            committed = _read(path)
+            if committed == crd:
+                continue
+            print(f"{path}: differs from the classes")
+        else:
+            earlier, committed = _under_another_name(folder, crd)
+            print(f"{path}: missing" + (f"; {earlier} has this kind under another name" if earlier else ""))
         different = True
-        print(f"{path}: differs from the classes")
-        for change in compare_crds(committed, crd):
+        for change in compare_crds(committed, crd) if committed else ():
             print(f"  {change}")
     if different:
         print(f"run again with --output-dir {folder} and without --check to bring the files up to date")
     return DIFFERENT if different else Exit.STOPPED
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """The CRD in a file."""
+    import yaml
+
+    try:
+        found = yaml.safe_load(path.read_text(encoding="utf-8"))
+        if found["kind"] == "CustomResourceDefinition" and found["spec"]["names"] and found["spec"]["versions"]:
+            return dict(found)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, KeyError, TypeError) as error:
+        raise UsageError(f"{path} holds no CustomResourceDefinition: {type(error).__name__}: {error}") from error
+    raise UsageError(f"{path} holds no CustomResourceDefinition")
+
+
+def _under_another_name(folder: Path, crd: dict[str, Any]) -> tuple[Path | None, dict[str, Any]]:
+    """The file of a kind whose plural was another one, and its CRD."""
+    for path in sorted(folder.glob("*.yaml")):
+        try:
+            found = _read(path)
+        except UsageError:
+            continue  # somebody else's file
+        if (found["spec"].get("group"), found["spec"]["names"].get("kind")) == (
+            crd["spec"]["group"],
+            crd["spec"]["names"]["kind"],
+        ):
+            return path, found
+    return None, {}

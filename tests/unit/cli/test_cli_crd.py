@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from kopylite.cli import main
+from kopylite.cli.exitcodes import Exit
 
 MODULE = """
 from collections.abc import Callable
@@ -120,3 +121,31 @@ def test_the_other_versions_of_a_kind_belong_to_its_crd(module: Path, capsys: py
         assert main(["crd", target]) == 0
         crd = next(yaml.safe_load_all(capsys.readouterr().out))
         assert [version["name"] for version in crd["spec"]["versions"]] == ["v2", "v1"]
+
+
+def test_check_finds_a_kind_whose_plural_was_changed(
+    module: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "crds"
+    assert main(["crd", f"{module}:MyApp", "--output-dir", str(folder)]) == 0
+    (folder / "broken.yaml").write_text("a: [")
+    module.write_text(MODULE.replace('version="v1"', 'version="v1", plural="appz"', 1))
+    capsys.readouterr()
+    assert main(["crd", f"{module}:MyApp", "--output-dir", str(folder), "--check"]) == 1
+    said = capsys.readouterr().out
+    assert f"appz.example.com.yaml: missing; {folder}/myapps.example.com.yaml has this kind under another name" in said
+    assert "DANGEROUS: names.plural: changed from myapps to appz" in said
+
+
+@pytest.mark.parametrize("text", ["a: [", "", "kind: Service", "kind: CustomResourceDefinition"])
+def test_check_names_a_file_that_holds_no_crd(
+    module: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    (tmp_path / "myapps.example.com.yaml").write_text(text)
+    assert main(["crd", f"{module}:MyApp", "--output-dir", str(tmp_path), "--check"]) == Exit.USAGE
+    assert f"{tmp_path}/myapps.example.com.yaml holds no CustomResourceDefinition" in capsys.readouterr().err
+
+
+def test_a_folder_that_is_a_file_is_named(module: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["crd", str(module), "--output-dir", str(module)]) == Exit.USAGE
+    assert str(module) in capsys.readouterr().err
