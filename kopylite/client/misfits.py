@@ -1,4 +1,4 @@
-"""Misfits: stored objects that do not fit the class that a list was asked for. One of them must not hide the rest."""
+"""Misfits: stored objects that do not fit the class that they are read as. One of them must not hide the rest."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Misfits:
     """Decodes lists, and tells of each object that does not fit, once per change of it.
 
     Args:
-        tell: told of them, besides the log. Must not raise.
+        listener: told of them, besides the log. Must not raise.
     """
 
-    __slots__ = ("_known", "_tell")
+    __slots__ = ("_known", "_listener")
 
-    def __init__(self, tell: Callable[[DecodeError], None] | None = None) -> None:
-        self._tell = tell
+    def __init__(self, listener: Callable[[DecodeError], None] | None = None) -> None:
+        self._listener = listener
         # The version that was told of, by kind and uid; the least recently seen first.
         self._known: OrderedDict[tuple[Kind, str], str] = OrderedDict()
 
@@ -48,18 +48,18 @@ class Misfits:
             except DecodeError as error:
                 if invalid == "raise":
                     raise
-                self._skip(adapter, error)
+                self.tell(adapter.kind, error)
         return objects
 
-    def _skip(self, adapter: Adapter[T], error: DecodeError) -> None:
+    def tell(self, kind: Kind, error: DecodeError) -> None:
+        """Tell of an object that was left out, unless this version of it was told of before."""
         uid, version = (error.object.uid, error.object.resource_version) if error.object is not None else ("", "")
-        key = (adapter.kind, uid)
-        known = self._known.get(key)
-        self._known[key] = version
-        self._known.move_to_end(key)
+        known = self._known.get((kind, uid))
+        self._known[kind, uid] = version
+        self._known.move_to_end((kind, uid))
         if len(self._known) > MAX_KNOWN:
             self._known.popitem(last=False)
         if known != version:
-            LOGGER.error("left out of a list: %s", error)
-            if self._tell is not None:
-                self._tell(error)
+            LOGGER.error("left out: %s", error)
+            if self._listener is not None:
+                self._listener(error)

@@ -10,6 +10,7 @@ import anyio
 from kopylite.cache import Informer, Record, SharedCache
 from kopylite.clock import Clock
 from kopylite.controller import Channel, ControllerSpec, MapFunction, Periodic, Source, Watch
+from kopylite.errors import DecodeError
 from kopylite.objects import Kind, adapter_of, kind_of
 from kopylite.reconcile import Context, Environment, Request
 from kopylite.triggers import (
@@ -136,7 +137,8 @@ def _mapping(
     """A handler for a user's map function.
 
     It is fed with objects of the class that it asked for (metadata alone fits no class but a dict), and not before
-    all caches of its controller are complete, since it will read them.
+    all caches of its controller are complete, since it will read them. An object that does not fit the class is told
+    of, and maps to nothing.
     """
     adapter: Any = adapter_of(kind_of(watch.kind) if watch.metadata_only else watch.kind)
     reasons = (f"{kind_of(watch.kind).kind} changed",)
@@ -145,6 +147,11 @@ def _mapping(
     async def on_record(record: Record) -> Iterable[Request]:
         await caches_complete()
         context = Context(environment, Request(record.namespace, record.name), reasons)
-        return await function(adapter.decode(record.body), context)
+        try:
+            obj = adapter.decode(record.body)
+        except DecodeError as error:
+            environment.client.misfits.tell(adapter.kind, error)
+            return []  # a retry would find the same; its next change is an event
+        return await function(obj, context)
 
     return lambda: EnqueueMapped(on_record, name=name, clock=environment.clock)

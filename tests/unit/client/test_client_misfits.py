@@ -55,7 +55,7 @@ async def test_a_list_leaves_out_what_does_not_fit_and_tells_of_it_once_per_chan
         assert [app.name for app in await world.client.list(MyApp, namespace="shop")] == ["good"]
     problem = "MyApp shop/bad does not fit its model: spec.replicas: Input should be a valid integer"
     assert world.told == [problem]
-    assert caplog.messages == [f"left out of a list: {problem}"]
+    assert caplog.messages == [f"left out: {problem}"]
     world.put("bad", "four")
     await world.client.list(MyApp, namespace="shop")
     assert world.told == [problem] * 2

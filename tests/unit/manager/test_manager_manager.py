@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 import aiohttp
 import anyio
 import pytest
+from pydantic import BaseModel
 
 from kopylite.app import App
 from kopylite.cache import Phase
@@ -16,7 +17,7 @@ from kopylite.controller import channel, periodic, watch
 from kopylite.errors import ConnectionFailed, KubeconfigError, RegistrationError, UsageError
 from kopylite.manager import Manager, Options
 from kopylite.manager import wiring as wiring_module
-from kopylite.objects import Kind, Unstructured
+from kopylite.objects import CustomResource, Kind, Unstructured
 from kopylite.reconcile import Context, Request
 from tests.operators import eventually
 from tests.tinyserver import TinyServer, tiny_server
@@ -237,6 +238,40 @@ async def test_a_map_function_is_not_called_before_the_caches_of_its_controller_
         server.served.add("things")
         await eventually(lambda: found, "the map function was called")
     assert found == [["a"]]
+
+
+class PartSpec(BaseModel):
+    number: int = 0
+
+
+class TypedPart(CustomResource[PartSpec, None], group="example.com", version="v1", kind="Part"):
+    pass
+
+
+async def test_an_object_that_a_map_function_cannot_be_given_is_told_of_and_blocks_no_other(
+    server: TinyServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.put("bad", plural="parts", number="one")
+    server.put("good", plural="parts", number=1)
+    mapped: list[str] = []
+    app = App("test")
+
+    async def users_of(part: TypedPart, ctx: Context) -> list[Request]:
+        mapped.append(part.name)
+        return [Request.of(part)]
+
+    @app.reconciler(Thing, watches=[watch(TypedPart, map=users_of)])
+    async def reconcile(ctx: Context, request: Request) -> None:
+        return None
+
+    async with running(app, server) as run:
+        await eventually(lambda: mapped == ["good"], "the good one was mapped")
+        problem = "left out: Part default/bad does not fit its model: spec.number: Input should be a valid integer"
+        await eventually(lambda: problem in caplog.messages, "the bad one was told of")
+        assert run.manager.metrics.skipped == 1
+        server.put("bad", plural="parts", number=2)
+        await eventually(lambda: mapped == ["good", "bad"], "the mended one was mapped")
+    assert "map function" not in caplog.text, "no retries"
 
 
 async def test_controllers_wait_for_kinds_that_are_only_read_but_not_for_ever(
