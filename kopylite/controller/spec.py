@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from kopylite.errors import RegistrationError
+from kopylite.cache import parse_label_selector
+from kopylite.errors import RegistrationError, UsageError
 from kopylite.objects import HasKey, Kind
 from kopylite.reconcile.request import Request, Result
 from kopylite.triggers import Predicate
@@ -46,6 +47,9 @@ class Watch:
         labels: a label selector, evaluated by the server: other objects are not cached either.
         namespace: only this namespace; None: those of the manager.
         metadata_only: cache and deliver only the metadata.
+
+    Raises:
+        RegistrationError: `predicates` is no Predicate, or `labels` no label selector.
     """
 
     kind: Kind | type[Any]
@@ -54,6 +58,11 @@ class Watch:
     labels: str = ""
     namespace: str | None = None
     metadata_only: bool = False
+
+    def __post_init__(self) -> None:
+        where = f"watch({getattr(self.kind, '__name__', self.kind)})"
+        _require_predicate(self.predicates, where)
+        _require_selector(self.labels, where)
 
 
 def watch(
@@ -68,11 +77,10 @@ def watch(
     """Declare one more kind that a reconciler follows: an entry of its `watches=` or `owns=`. See Watch.
 
     Raises:
-        RegistrationError: `map` is not an `async def`, or `predicates` is not a Predicate.
+        RegistrationError: `map` is not an `async def`, or see Watch.
     """
     if map is not None:
         require_async(map, "map function", "obj: Unstructured, ctx: Context", "list[Request]")
-    _require_predicate(predicates, f"watch({getattr(kind, '__name__', kind)})")
     return Watch(kind, map, predicates, labels or "", namespace, metadata_only)
 
 
@@ -181,6 +189,7 @@ class ControllerSpec:
             raise RegistrationError("a controller needs a name: it is the label of its metrics and logs")
         require_async(self.reconcile, "reconcile", "ctx: Context, request: Request", "Result | None")
         _require_predicate(self.predicates, f"controller {self.name!r}")
+        _require_selector(self.labels, f"controller {self.name!r}")
         if self.workers is not None and self.workers < 1:
             raise RegistrationError(f"controller {self.name!r}: workers must be at least 1, not {self.workers}")
         if self.timeout is not None and self.timeout <= 0:
@@ -235,6 +244,13 @@ def _require_predicate(predicates: object, where: str) -> None:
     else:
         way_out = "combine several with & and |: predicates=generation_changed | labels_changed"
     raise RegistrationError(f"{where}: predicates is one Predicate, not {type(predicates).__name__}; {way_out}")
+
+
+def _require_selector(labels: str, where: str) -> None:
+    try:
+        parse_label_selector(labels)
+    except UsageError as error:
+        raise RegistrationError(f"{where}: {error}; write labels='app=web' or labels='tier in (a, b)'") from None
 
 
 def _name_of(function: object) -> str:

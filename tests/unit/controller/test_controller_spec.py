@@ -139,3 +139,11 @@ def test_a_channel_yields() -> None:
         channel(silent)  # type: ignore[arg-type]
     with pytest.raises(RegistrationError, match="'other' cannot be called with one argument"):
         channel(other)  # type: ignore[arg-type]
+
+
+def test_a_label_selector_is_read_when_it_is_written() -> None:
+    assert spec(labels="app=web,tier in (a, b)").labels == watch(WIDGET, labels="app=web,tier in (a, b)").labels
+    with pytest.raises(RegistrationError, match=r"controller 'widget': .*a in b.*tier in \(a, b\)"):
+        spec(labels="a in b")
+    with pytest.raises(RegistrationError, match=r"watch\(Widget.example.com/v1\): .*a in b"):
+        watch(WIDGET, labels="a in b")

@@ -174,3 +174,10 @@ def test_models_that_are_completed_later_work_too() -> None:
     late.model_rebuild(_types_namespace=namespace)
     found = adapter_of(late).decode(b'{"spec":{"deepPart":{"someValue":3}}}')
     assert found.spec.deep_part.some_value == 3
+
+
+def test_a_kind_without_its_models_is_told_to_name_them() -> None:
+    with pytest.raises(RegistrationError, match=r"class Bare\(CustomResource\[Spec, Status\], ...\)"):
+
+        class Bare(CustomResource, group="example.com", version="v1"):  # type: ignore[type-arg]
+            pass
