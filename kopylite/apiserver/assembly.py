@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from kopylite.apiserver.api_services import ApiServices
 from kopylite.apiserver.authorization import AllowAll, Authorizer
 from kopylite.apiserver.builtin.descriptions import describe
 from kopylite.apiserver.builtin.strategies import builtin_resources
@@ -52,6 +53,7 @@ class Assembly:
         self.core = Core(world, authorizer)
         self._tokens = ServiceAccountTokens(world)
         CrdServing(world, self.core.deleter)
+        self.api_services = ApiServices(world)
         self._join_special(authorizer, rbac_authorizer)
         for name in ("/healthz", "/livez", "/readyz"):
             self.core.documents[name] = lambda request: respond_health(request, is_ready)

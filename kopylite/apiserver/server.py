@@ -103,6 +103,7 @@ class ApiServer:
             UsageError: the address cannot be listened on, or the data file cannot be read.
         """
         await bootstrap(self.core)
+        self.assembly.api_services.publish()
         async with AsyncExitStack() as stack:
             if self.options.data:
                 await stack.enter_async_context(Saver(self.world.store, self.options.data, self.world.clock))

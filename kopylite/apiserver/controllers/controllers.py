@@ -10,6 +10,7 @@ from typing import Protocol, Self
 from kopylite.apiserver.controllers.garbage import GarbageCollector
 from kopylite.apiserver.controllers.namespaces import NamespaceController
 from kopylite.apiserver.controllers.publisher import NamespacePublisher
+from kopylite.apiserver.controllers.quotas import QuotaController
 from kopylite.apiserver.core import Core
 from kopylite.apiserver.history import Change
 from kopylite.errors import UsageError
@@ -25,8 +26,8 @@ class Controller(Protocol):
     async def run(self) -> None: ...
 
 
-# As kube-controller-manager names them, without "-controller"; the last stands for its two publishers.
-NAMES = ("garbage-collector", "namespace", "namespace-publisher")
+# As kube-controller-manager names them, without "-controller"; namespace-publisher stands for its two publishers.
+NAMES = ("garbage-collector", "namespace", "namespace-publisher", "resourcequota")
 
 
 class Controllers:
@@ -45,6 +46,7 @@ class Controllers:
             "garbage-collector": lambda: GarbageCollector(core),
             "namespace": lambda: NamespaceController(core),
             "namespace-publisher": lambda: NamespacePublisher(core, certificate),
+            "resourcequota": lambda: QuotaController(core),
         }
         if unknown := sorted(set(names) - set(makers)):
             raise UsageError(f"there is no controller {unknown[0]!r}; there are {', '.join(NAMES)}")

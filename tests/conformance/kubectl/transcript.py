@@ -40,6 +40,8 @@ _MASKS = (
     (r"kubectl-edit-\d+", "kubectl-edit-N"),
     (r"^[IW]\d{4} [\d:.]+ +\d+ ", ""),
     (r"kube-api-access-\w{5}", "kube-api-access-N"),
+    # What the client says of a connection that it has ended itself; it comes or not.
+    (r"^.*very short watch.*\n", ""),
     # A column is as wide as its widest cell, which may be one of the above.
     (r" {2,}", "  "),
     (r"[ \t]+$", ""),

@@ -25,6 +25,7 @@ CONTROLLERS = (
     "namespace-controller",
     "serviceaccount-controller",
     "root-ca-certificate-publisher-controller",
+    "resourcequota-controller",
 )
 CRDS = CORPUS / "crds"
 # Scripts wait a lot (for watches, for new kinds to be served), so many fit beside each other.

@@ -6,6 +6,8 @@ kubectl get deployment web -o yaml --show-managed-fields
 
 kubectl get service/web statefulset/db daemonset/agent job/once cronjob/nightly ingress/front -o yaml
 
+kubectl wait --for=jsonpath='{.status.used}' resourcequota/frugal --timeout=20s
+
 kubectl get networkpolicy,pdb,hpa,pvc,resourcequota,lease,role,rolebinding
 
 kubectl get networkpolicy,pdb,hpa,pvc,lease,role,rolebinding -o yaml

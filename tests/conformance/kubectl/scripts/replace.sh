@@ -20,4 +20,4 @@ kubectl get deployment web -o jsonpath='{.metadata.generation} {..image}'
 
 kubectl create -f pod.yaml
 
-sed 's/busybox/alpine/; s/sleep/wait/' pod.yaml | kubectl replace -f -
+sed 's/busybox/alpine/; s/sleep/wait/' pod.yaml | kubectl replace -f - 2>&1 | head -n 1
