@@ -269,22 +269,25 @@ def _resource(crd: Crd, version: Mapping[str, Any]) -> Resource:
     names = crd["status"]["acceptedNames"]
     group, kind = spec["group"], names["kind"]
     api_version = f"{group}/{version['name']}"
-    subresources = version.get("subresources") or {}
-    scale = _scale(subresources.get("scale"))
-    declared = {}
-    if "status" in subresources:
-        declared["status"] = Subresource("status", kind)
-    if scale is not None:
-        declared["scale"] = Subresource("scale", "Scale", STATUS_VERBS, "autoscaling", "v1")
+    scale = _scale((version.get("subresources") or {}).get("scale"))
+    declared = _subresources(version, kind)
     schema = _schema(version)
     schemas = {f"{group}/{each['name']}": _schema(each) for each in spec["versions"]}
     storage = f"{group}/{storage_version(crd)}"
-    form = [schema, storage, schemas[storage]]
+    stored = [f"{group}/{name}" for name in (crd.get("status") or {}).get("storedVersions") or ()]
+    form = [schema, storage, schemas[storage], stored]
     digest = hashlib.sha256(json.dumps(form, sort_keys=True).encode()).hexdigest()[:16]
 
     def load() -> Strategy:
         return CustomResourceStrategy(
-            api_version, kind, schema, has_status="status" in declared, scale=scale, versions=schemas, storage=storage
+            api_version,
+            kind,
+            schema,
+            has_status="status" in declared,
+            scale=scale,
+            versions=schemas,
+            storage=storage,
+            stored=stored,
         )
 
     terminating = is_terminating(crd)
@@ -310,6 +313,16 @@ def _resource(crd: Crd, version: Mapping[str, Any]) -> Resource:
         terminating=terminating,
         verbs=_TERMINATING_VERBS if terminating else _VERBS,
     )
+
+
+def _subresources(version: Mapping[str, Any], kind: str) -> dict[str, Subresource]:
+    given = version.get("subresources") or {}
+    declared = {}
+    if "status" in given:
+        declared["status"] = Subresource("status", kind)
+    if given.get("scale") is not None:
+        declared["scale"] = Subresource("scale", "Scale", STATUS_VERBS, "autoscaling", "v1")
+    return declared
 
 
 def _deprecation(version: Mapping[str, Any], spec: Mapping[str, Any]) -> str:

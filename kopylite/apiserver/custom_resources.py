@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from kopylite.apiserver.names import label_key_errors, subdomain_errors
@@ -45,6 +45,7 @@ class CustomResourceStrategy:
         versions: the schemas of all versions by apiVersion.
         storage: the apiVersion of the storage version; "" for this one. What is written and read in another
             version passes through it, and loses what its schema does not know, as with strategy None everywhere.
+        stored: the apiVersions that are or were storage versions: there may be objects in their form.
     """
 
     generation = True
@@ -63,6 +64,7 @@ class CustomResourceStrategy:
         scale: ScalePaths | None = None,
         versions: Mapping[str, dict[str, Any]] | None = None,
         storage: str = "",
+        stored: Collection[str] = (),
     ) -> None:
         self.api_version = api_version
         self.kind = kind
@@ -73,6 +75,7 @@ class CustomResourceStrategy:
         self._scale = scale
         self._versions = {name: SchemaNode(raw) for name, raw in (versions or {}).items()}
         self._storage = self._versions.get(storage) if storage != api_version else None
+        self._stored = frozenset(stored)
         self._validator = Validator(schema)
         self._status_validator = Validator((schema.get("properties") or {}).get("status") or {}, "status")
         self._rules = Rules(schema)
@@ -95,10 +98,11 @@ class CustomResourceStrategy:
         return unknown
 
     def from_stored(self, obj: dict[str, Any], shape: str) -> dict[str, Any]:
-        _clean(obj, self._versions.get(obj["apiVersion"], self._structural))
-        # As in the real server, which reads by the schema of the storage version and then only prunes: a default
-        # of another version does not appear.
         stored = self._structural if self._storage is None else self._storage
+        if obj["apiVersion"] in self._stored:
+            stored = self._versions.get(obj["apiVersion"], self._structural)
+        # As in the real server, which reads by the schema of the version that it has stored and then only prunes: a
+        # default of another version does not appear.
         _clean(obj, stored)
         default(obj, stored)
         _clean(obj, self._structural)

@@ -193,7 +193,13 @@ class TestVersions:
     def version(self, name: str, storage: str = "example.com/v1") -> CustomResourceStrategy:
         schemas = {"example.com/v1": self.OLD, "example.com/v2": self.NEW}
         return CustomResourceStrategy(
-            name, "Widget", schemas[name], has_status=False, versions=schemas, storage=storage
+            name,
+            "Widget",
+            schemas[name],
+            has_status=False,
+            versions=schemas,
+            storage=storage,
+            stored={"example.com/v1", storage},
         )
 
     def test_an_object_is_read_by_the_schema_that_it_is_stored_in(self) -> None:
@@ -209,6 +215,11 @@ class TestVersions:
         self.version("example.com/v1").prepare_create(obj)
         assert obj["spec"] == {"a": "1", "old": "n"}
 
-    def test_an_old_object_passes_through_a_new_storage_version(self) -> None:
+    def test_an_old_object_is_shown_as_it_was_when_another_version_becomes_the_storage_version(self) -> None:
         shown = self.version("example.com/v1", "example.com/v2").from_stored(widget({"old": "o"}), "example.com/v1#x")
+        assert shown == widget({"old": "o", "a": "x"})
+
+    def test_an_object_of_a_version_that_was_never_stored_is_read_by_the_storage_version(self) -> None:
+        written = widget({}) | {"apiVersion": "example.com/v2"}
+        shown = self.version("example.com/v1").from_stored(written, "example.com/v2#x")
         assert shown == widget({"a": "x"})
