@@ -105,14 +105,16 @@ class Api:
         """Change an object, or its `subresource`.
 
         Raises:
-            Conflict: also when a `test` of a JSON patch failed: the object is not what the patch was made for.
+            Conflict: also when a `test` of a JSON patch failed, or the patch has another uid than the object: it is
+                not what the patch was made for.
         """
         resource = await self._resource(kind)
         request = verbs.patch(resource, key, encode(patch), patch_type, subresource, options)
         try:
             body = await self._send(request, resource)
         except Invalid as error:
-            if patch_type == "json" and not error.causes and any(step.get("op") == "test" for step in patch):
+            refused = patch_type == "json" and not error.causes and any(step.get("op") == "test" for step in patch)
+            if refused or any(cause.field == "metadata.uid" for cause in error.causes):
                 raise Conflict(error.message, details=error.details, request=error.request) from error
             raise
         if subresource in (None, "status"):

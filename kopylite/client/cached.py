@@ -22,7 +22,7 @@ from kopylite.client.live import (
     wire_and_adapter,
 )
 from kopylite.client.misfits import Invalid, Misfits
-from kopylite.client.patches import add_finalizer, merge_missing, plain, remove_finalizer
+from kopylite.client.patches import add_finalizer, bound, merge_missing, plain, remove_finalizer
 from kopylite.client.recent import CacheReader, NoCache, RecentWrites
 from kopylite.client.resources import Resources
 from kopylite.client.transport import AiohttpTransport, Transport
@@ -276,7 +276,7 @@ class Client(LiveClient):
         return adapter.decode(await self._upserts.apply(adapter.kind, wire, options))
 
     async def patch_status(self, obj: T, status: Mapping[str, Any] | BaseModel, **params: Unpack[WriteParams]) -> T:
-        """Set fields of an object's status by a merge patch of those that differ; none: nothing is sent.
+        """Set fields of an object's status, by a patch of those that differ; none: nothing is sent.
 
         Args:
             obj: as it was read; what its status holds is not sent again.
@@ -284,15 +284,17 @@ class Client(LiveClient):
 
         Returns:
             The object as stored; `obj` itself when nothing was sent.
+
+        Raises:
+            Conflict: the object was deleted and made anew since it was read, or what it lacked came in between.
         """
         wish = status if isinstance(status, Mapping) else to_wire(status)
         missing = merge_missing(_status_of(obj), plain(wish))
         if not missing:
             return obj
         adapter: Any = adapter_of(kind_of(obj) if isinstance(obj, dict) else type(obj))
-        body = await self.api.patch(
-            adapter.kind, key_of(obj), {"status": missing}, "merge", "status", self.options(**params)
-        )
+        patch, patch_type = bound(wire_of(obj), {"status": missing}, "status")
+        body = await self.api.patch(adapter.kind, key_of(obj), patch, patch_type, "status", self.options(**params))
         result: T = adapter.decode(body)
         return result
 

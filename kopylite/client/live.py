@@ -8,6 +8,7 @@ from typing import Any, Literal, TypedDict, TypeVar, Unpack, overload
 
 from kopylite.client.api import Api
 from kopylite.client.misfits import Invalid, Misfits
+from kopylite.client.patches import bound, plain
 from kopylite.client.verbs import PatchType, Preconditions, Selection, WriteOptions
 from kopylite.errors import NotFound, UsageError
 from kopylite.objects import (
@@ -211,13 +212,15 @@ class LiveClient:
         """Change parts of an object; returns it as stored. An empty patch sends no write, it reads.
 
         Args:
-            target: a kind, with `key`; or an object, without.
+            target: a kind, with `key`; or an object, without: then a merge patch changes just this one, no other
+                of its name.
             patch: in wire form: a list of operations for "json", else a map.
             params: see `PatchParams`.
 
         Raises:
             NotFound: there is no such object.
-            Conflict: a test of a JSON patch failed, or another manager owns an applied field.
+            Conflict: a test of a JSON patch failed, the object was deleted and made anew since it was read, or
+                another manager owns an applied field.
         """
         adapter, where = _target(target, key, params.get("namespace", ""))
         if not patch:
@@ -227,8 +230,10 @@ class LiveClient:
         options = WriteOptions(
             params.get("field_manager", self.field_manager), params.get("dry_run", False), params.get("force", False)
         )
-        subresource = params.get("subresource")
-        body = await self.api.patch(adapter.kind, where, patch, params.get("type", "merge"), subresource, options)
+        subresource, patch_type = params.get("subresource"), params.get("type", "merge")
+        if key is None and patch_type == "merge" and isinstance(patch, Mapping):
+            patch, patch_type = bound(wire_of(target), plain(patch), subresource)
+        body = await self.api.patch(adapter.kind, where, patch, patch_type, subresource, options)
         return (adapter if subresource in (None, "status") else _anything).decode(body)
 
     def _holds(self, obj: Any, patch: Patch, params: PatchParams) -> bool:

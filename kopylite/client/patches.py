@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from kopylite.client.verbs import PatchType
 from kopylite.objects import to_wire
 
 
@@ -92,6 +93,52 @@ def merge_missing(stored: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[s
     return missing
 
 
+def bound(stored: Mapping[str, Any], patch: Mapping[str, Any], subresource: str | None) -> tuple[Any, PatchType]:
+    """A merge patch of an object that was read, made to fail for another object that took its name meanwhile.
+
+    The main endpoint compares a uid in the patch. The status endpoint of custom resources ignores one, so there the
+    patch becomes a JSON patch that tests it. Other sub-resources, and objects without a uid: as it is.
+
+    Args:
+        stored: the object, in wire form.
+        patch: the merge patch.
+    """
+    metadata = stored.get("metadata") or {}
+    uid = metadata.get("uid")
+    if uid and subresource is None:
+        own = patch.get("metadata") or {}
+        return {**patch, "metadata": {"uid": uid, **own}}, "merge"
+    if uid and subresource == "status":
+        steps = [{"op": "test", "path": "/metadata/uid", "value": uid}]
+        inner, exclusive = _steps(stored, patch, "")
+        if exclusive:
+            steps.append({"op": "test", "path": "/metadata/resourceVersion", "value": metadata.get("resourceVersion")})
+        return [*steps, *inner], "json"
+    return patch, "merge"
+
+
+def _steps(stored: Mapping[str, Any], patch: Mapping[str, Any], path: str) -> tuple[list[dict[str, Any]], bool]:
+    """A merge patch as JSON patch operations on what was stored, and whether they make a map that was not there.
+
+    Somebody else may have made that map meanwhile, and would lose what it holds.
+    """
+    steps: list[dict[str, Any]] = []
+    exclusive = False
+    for name, value in patch.items():
+        pointer = f"{path}/{name.replace('~', '~0').replace('/', '~1')}"
+        old = stored.get(name)
+        if isinstance(value, dict) and isinstance(old, dict):
+            inner, makes = _steps(old, value, pointer)
+            steps += inner
+            exclusive |= makes
+        elif value is not None:
+            steps.append({"op": "add", "path": pointer, "value": merge_apply(None, value)})
+            exclusive |= isinstance(value, dict)
+        elif name in stored:
+            steps.append({"op": "remove", "path": pointer})
+    return steps, exclusive
+
+
 def equal(a: Any, b: Any) -> bool:
     """Equality of JSON values. A null field is an absent one; 1 and 1.0 are equal, 1 and true are not."""
     if isinstance(a, dict):
@@ -109,13 +156,14 @@ def plain(value: Any) -> Any:
 def add_finalizer(metadata: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
     """The JSON patch that adds a finalizer to the object with this metadata; [] when it has it.
 
-    It tests what it relies on: that the list is still the one seen, or that there still is none.
+    It tests what it relies on: that this is the object, and the list still the one seen or still not there.
     """
     present = metadata.get("finalizers") or []
     if name in present:
         return []
     if present:
         return [
+            {"op": "test", "path": "/metadata/uid", "value": metadata.get("uid")},
             {"op": "test", "path": "/metadata/finalizers", "value": present},
             {"op": "add", "path": "/metadata/finalizers/-", "value": name},
         ]

@@ -4,7 +4,7 @@
     ──────────────────────────────────────────────────────────────────────────────────────────────────
     TerminalError                forgotten   none                  error           error, one line
     DecodeError                  forgotten   slow                  error           error, once per change
-    Conflict                     + 1         after its back-off    requeue         debug; a warning when it repeats
+    Conflict, PUT/PATCH NotFound + 1         after its back-off    requeue         debug; a warning when it repeats
     max_retries used up          forgotten   none                  error           error, says that it gives up
     other exception              + 1         after its back-off    error           error; foreign ones with traceback
     Result(requeue_after=…)      forgotten   then                  requeue_after   none
@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from kopylite.errors import Conflict, DecodeError, KopyliteError, ReconcileTimeout, TerminalError
+from kopylite.errors import Conflict, DecodeError, KopyliteError, NotFound, ReconcileTimeout, TerminalError
 from kopylite.reconcile.request import Result
 
 # An object that does not fit its model will not fit it a moment later. Its own change comes as an event; this is
@@ -120,11 +120,16 @@ def _settle_one(error: BaseException) -> Settlement:
         return max(map(_settle_one, error.exceptions), key=_GRAVITY.index)
     if isinstance(error, DecodeError):
         return REJECTED
-    if isinstance(error, Conflict):
+    if isinstance(error, Conflict) or _wrote_to_the_gone(error):
         return CONFLICT
     if isinstance(error, ReconcileTimeout):
         return TIMEOUT
     return REFUSED if isinstance(error, KopyliteError) else CRASHED
+
+
+def _wrote_to_the_gone(error: BaseException) -> bool:
+    """A change of an object that was deleted since it was read: as stale as any Conflict, and no less everyday."""
+    return isinstance(error, NotFound) and error.request.startswith(("PUT ", "PATCH "))
 
 
 def _is_terminal(error: BaseException) -> bool:

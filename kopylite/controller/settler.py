@@ -133,7 +133,7 @@ class Settler:
             conflicts = self._queue.failures(request)
             if conflicts < CONFLICTS_TO_WARN:
                 return logging.DEBUG, f"conflict, next try in {after:.3f} s"
-            return logging.WARNING, f"conflict no. {conflicts} in a row, somebody else keeps writing this object"
+            return logging.WARNING, f"conflict no. {conflicts} in a row, what it writes keeps changing or is not there"
         if failure is Failure.TERMINAL:
             return logging.ERROR, "terminal error, waiting for the next event"
         if failure is Failure.GAVE_UP:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kopylite.apiserver.patching.json_patch import json_patch
 from kopylite.client.patches import (
     add_finalizer,
+    bound,
     compare,
     containers,
     equal,
@@ -18,6 +21,7 @@ from kopylite.client.patches import (
     merge_missing,
     remove_finalizer,
 )
+from kopylite.errors import ApiError
 
 names = st.sampled_from(["a", "b", "c", "d"])
 scalars = st.booleans() | st.integers(-3, 3) | st.text("xy", max_size=2)
@@ -41,6 +45,19 @@ def test_a_diff_applied_gives_the_other_object(before: dict[str, Any], after: di
 @given(nullable_objects, nullable_objects)
 def test_nulls_count_as_absent_fields_in_a_diff(before: dict[str, Any], after: dict[str, Any]) -> None:
     assert equal(merge_apply(before, merge_diff(before, after)), after)
+
+
+@given(objects, nullable_objects)
+def test_a_status_patch_bound_to_its_object_does_what_the_merge_patch_does(
+    stored: dict[str, Any], patch: dict[str, Any]
+) -> None:
+    before = {"metadata": {"uid": "u", "resourceVersion": "1"}, "status": stored}
+    steps, patch_type = bound(before, {"status": patch}, "status")
+    assert patch_type == "json"
+    assert equal(json_patch(copy.deepcopy(before), steps), merge_apply(before, {"status": patch}))
+    other = {"metadata": {"uid": "another", "resourceVersion": "1"}, "status": copy.deepcopy(stored)}
+    with pytest.raises(ApiError):
+        json_patch(other, steps)
 
 
 @given(nullable_objects)

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+from kopylite.apiserver.patching.json_patch import json_patch
 from kopylite.client.patches import merge_apply
 from kopylite.client.transport import ApiResponse, ApiStream
 from kopylite.client.verbs import ApiRequest
@@ -91,7 +92,7 @@ class MemoryServer:
             raise self._missing(request)
         old = self.objects.get(path, {})
         if isinstance(patch, list):
-            return self.put_in(path, json.loads(json.dumps(old)))
+            return self.put_in(path, json_patch(json.loads(json.dumps(old)), patch))
         return self.put_in(path, json.loads(json.dumps(merge_apply(old, patch))))
 
     def delete(self, request: ApiRequest) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import pytest
 from pydantic import BaseModel
 
 from kopylite.client import ApiResponse, Client
-from kopylite.errors import KindNotFound, NotFound, RequestTimeout, UsageError
+from kopylite.errors import Conflict, KindNotFound, NotFound, RequestTimeout, UsageError
 from kopylite.objects import CustomResource, Kind, ObjectKey, ObjectMeta, Unstructured
 from tests.unit.client.memcache import MemoryCache
 from tests.unit.client.memory import MemoryServer
@@ -171,7 +171,7 @@ async def myapp(world: World, status: dict[str, Any] | None = None) -> MyApp:
     app = MyApp(metadata=ObjectMeta(name="a", namespace="shop"), spec=AppSpec(image="x"))
     created = await world.client.create(app)
     if status:
-        created = await world.client.patch(created, patch={"status": status}, subresource="status")
+        created = await world.client.patch(MyApp, "a", {"status": status}, namespace="shop", subresource="status")
     world.server.sent.clear()
     return created
 
@@ -189,11 +189,39 @@ async def test_only_the_difference_of_a_status_is_sent(world: World) -> None:
     changed = await world.client.patch_status(app, {"readyReplicas": 3, "message": "m"})
     request = world.server.sent[-1]
     assert request.path.endswith("/myapps/a/status")
-    assert request.content_type == "application/merge-patch+json"
-    assert json.loads(request.body or b"") == {"status": {"readyReplicas": 3}}
+    assert request.content_type == "application/json-patch+json"
+    this = {"op": "test", "path": "/metadata/uid", "value": app.uid}
+    assert json.loads(request.body or b"") == [this, {"op": "add", "path": "/status/readyReplicas", "value": 3}]
     assert changed.status.ready_replicas == 3
     await world.client.patch_status(changed, AppStatus(ready_replicas=4))
-    assert json.loads(world.server.sent[-1].body or b"") == {"status": {"readyReplicas": 4}}
+    assert json.loads(world.server.sent[-1].body or b"") == [
+        this,
+        {"op": "add", "path": "/status/readyReplicas", "value": 4},
+    ]
+
+
+async def test_what_was_read_before_the_object_was_made_anew_changes_nothing(world: World) -> None:
+    stale, config = await myapp(world), await world.create(x="1")
+    for old in (stale, config):
+        await world.client.delete(old)
+    fresh, _ = await myapp(world), await world.create(x="1")
+    assert fresh.uid != stale.uid
+    with pytest.raises(Conflict):
+        await world.client.patch_status(stale, {"readyReplicas": 7})
+    with pytest.raises(Conflict):
+        await world.client.add_finalizer(stale, "example.com/x")
+    await world.client.patch(config, patch={"data": {"x": "2"}})
+    assert json.loads(world.server.sent[-1].body or b"")["metadata"] == {"uid": config.uid}, "the server compares it"
+    now = await world.client.live.get(MyApp, KEY)
+    assert (now.status.ready_replicas, now.metadata.finalizers) == (0, [])
+
+
+async def test_a_status_that_came_in_between_is_not_lost(world: World) -> None:
+    app = await myapp(world)
+    await world.client.patch(MyApp, KEY, {"status": {"message": "mine"}}, subresource="status")
+    with pytest.raises(Conflict):
+        await world.client.patch_status(app, {"readyReplicas": 7})
+    assert (await world.client.live.get(MyApp, KEY)).status.message == "mine"
 
 
 async def test_a_first_status_of_nothing_but_defaults_is_sent(world: World) -> None:
@@ -222,7 +250,8 @@ async def test_a_patch_by_name_and_one_of_the_live_client_are_sent_in_any_case(w
 async def test_finalizers_that_are_there_or_gone_already_send_nothing(world: World) -> None:
     app = await myapp(world)
     assert await world.client.remove_finalizer(app, "example.com/x") is app
-    app.metadata.finalizers = ["example.com/x"]
+    app = await world.client.add_finalizer(app, "example.com/x")
+    world.server.sent.clear()
     assert await world.client.add_finalizer(app, "example.com/x") is app
     assert world.server.sent == []
     await world.client.remove_finalizer(app, "example.com/x")
