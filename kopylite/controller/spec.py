@@ -44,9 +44,11 @@ class Watch:
         map: whose Requests a change stands for. None: in `owns`, the controlling owner's; in `watches`, the
             Request with the object's own namespace and name.
         predicates: drops events before they are mapped. Never narrows what is cached.
-        labels: a label selector, evaluated by the server: other objects are not cached either.
+        labels: a label selector, evaluated by the server: other objects are not cached either. Reads of a kind that
+            is cached in part only go to the server.
         namespace: only this namespace; None: those of the manager.
         metadata_only: cache and deliver only the metadata.
+        fields: a field selector, e.g. "spec.nodeName=n1"; as `labels`. The server says which fields it knows.
 
     Raises:
         RegistrationError: `predicates` is no Predicate, or `labels` no label selector.
@@ -58,6 +60,7 @@ class Watch:
     labels: str = ""
     namespace: str | None = None
     metadata_only: bool = False
+    fields: str = ""
 
     def __post_init__(self) -> None:
         where = f"watch({getattr(self.kind, '__name__', self.kind)})"
@@ -70,7 +73,8 @@ def watch(
     *,
     map: MapFunction | None = None,  # noqa: A002  (reads as what it is at the call)
     predicates: Predicate | None = None,
-    labels: str | None = None,
+    labels: str = "",
+    fields: str = "",
     namespace: str | None = None,
     metadata_only: bool = False,
 ) -> Watch:
@@ -81,7 +85,7 @@ def watch(
     """
     if map is not None:
         require_async(map, "map function", "obj: Unstructured, ctx: Context", "list[Request]")
-    return Watch(kind, map, predicates, labels or "", namespace, metadata_only)
+    return Watch(kind, map, predicates, labels, namespace, metadata_only, fields)
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,6 +113,7 @@ def _sources(watch: Watch, make: MakeHandler, cache: SharedCache, namespaces: Se
             predicate=watch.predicates,
             namespace=namespace,
             labels=watch.labels,
+            fields=watch.fields,
             metadata_only=watch.metadata_only,
         )
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kopylite import App, Context, CustomResource, Kind, Request
+from kopylite import App, Context, CustomResource, Kind, Request, Unstructured, watch
 from kopylite.client import Client
 from kopylite.testing import Cluster, EmbeddedCluster
 from tests.operators import eventually
@@ -37,6 +37,25 @@ async def test_an_app_runs_as_long_as_its_block(cluster: Cluster, client: Client
 
         await eventually(labelled, "the label was there")
     assert [controller.statistics().active for controller in manager.controllers] == [0]
+
+
+async def test_a_watch_may_be_narrowed_by_fields(cluster: Cluster, client: Client, namespace: str) -> None:
+    app, seen = App("narrow"), list[str]()
+    secret = Kind("v1", "Secret")
+
+    async def noted(obj: Unstructured, ctx: Context) -> list[Request]:
+        seen.append(obj.name)
+        return []
+
+    @app.reconciler(CONFIG_MAP, watches=[watch(secret, map=noted, fields="metadata.name=b")])
+    async def reconcile(ctx: Context, request: Request) -> None: ...
+
+    async with cluster.running(app, namespaces=[namespace]):
+        for name in ("a", "b"):
+            metadata = {"name": name, "namespace": namespace}
+            await client.create(Unstructured(apiVersion="v1", kind="Secret", metadata=metadata))
+        await eventually(lambda: seen, "the Secret was seen")
+    assert seen == ["b"]
 
 
 async def test_a_failing_test_fails_with_its_own_error(embedded_cluster: EmbeddedCluster) -> None:
