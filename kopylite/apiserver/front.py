@@ -51,7 +51,7 @@ class Front:
     def _whole(self, request: Request, response: Response) -> web.Response:
         answer = web.Response(
             status=response.status,
-            body=b"" if request.method == "HEAD" else response.body,
+            body=b"" if request.method == "HEAD" else _line(request, response),
             headers=self._headers(request, response),
         )
         if len(response.body) > _COMPRESS_BYTES and "gzip" in request.headers.get("accept-encoding", ""):
@@ -85,6 +85,12 @@ class Front:
         for text in bounded_warnings(response.warnings):
             headers.add("Warning", text)
         return headers
+
+
+def _line(request: Request, response: Response) -> bytes:
+    """The body; that of an object ends its line, as Go's encoder has it, that of other documents does not."""
+    is_object = response.content_type.startswith("application/json") and request.path.startswith("/api")
+    return response.body + b"\n" if is_object and response.body else response.body
 
 
 async def _read(http: web.BaseRequest) -> bytes:
