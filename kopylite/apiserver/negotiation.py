@@ -169,7 +169,9 @@ def decode_body(request: Request, kind: str, *, custom: bool = False) -> tuple[d
             return from_yaml(request.body), repeated_keys(request.body)
         return from_json(request.body)
     except (ValueError, yaml.YAMLError) as error:
-        raise unrecognized(kind, _go_text(error), request.body) from None
+        text = _go_text(error)
+        # What stands for no object of the API is not named.
+        raise BadRequest(text) if kind == "DeleteOptions" else unrecognized(kind, text, request.body) from None
 
 
 def _decode_protobuf(body: bytes, kind: str) -> dict[str, Any]:
@@ -189,11 +191,15 @@ def unrecognized(kind: str, text: str, body: bytes) -> BadRequest:
     return BadRequest(f"the object provided is unrecognized (must be of type {kind}): {text} ({shown or '<empty>'})")
 
 
+def go_yaml_error(error: yaml.MarkedYAMLError) -> str:
+    line = error.problem_mark.line if error.problem_mark else 0
+    return f"yaml: line {line}: {error.problem}" if line else f"yaml: {error.problem}"
+
+
 def _go_text(error: Exception) -> str:
     """The parse error in the words of Go, for the errors that are met in practice."""
     if isinstance(error, yaml.MarkedYAMLError):
-        line = error.problem_mark.line if error.problem_mark else 0
-        return f"yaml: line {line}: {error.problem}" if line else f"yaml: {error.problem}"
+        return go_yaml_error(error)
     if isinstance(error, _NotInJson):
         return f"json: unsupported value: {error}"
     problem = str(error)
@@ -223,6 +229,9 @@ class _NotInJson(ValueError):
     """A number of YAML that JSON does not know, as Go writes it."""
 
 
+_JSON_NAMES: dict[type, str] = {list: "array", str: "string", bool: "bool"}
+
+
 class _NoObject(ValueError):
     """Names the JSON type that stands in the place of an object."""
 
@@ -250,7 +259,7 @@ def from_json(body: bytes) -> tuple[dict[str, Any], list[str]]:
     except ValueError:
         fast = json.loads(body)  # for its error, or what only it accepts (NaN)
     if not isinstance(fast, dict):
-        raise _NoObject("array" if isinstance(fast, list) else type(fast).__name__.replace("str", "string"))
+        raise _NoObject("null" if fast is None else _JSON_NAMES.get(type(fast), "number"))
     # An object with a repeated key has more colons than the decoded one has keys; else there is nothing to find.
     if _keys(fast) >= body.count(b":"):
         return fast, []
@@ -283,7 +292,7 @@ def from_yaml(body: bytes) -> dict[str, Any]:
     """An object. Raises ValueError or yaml.YAMLError."""
     value = yaml.load(body, Loader=_GoYaml)
     if not isinstance(value, dict):
-        raise _NoObject("null" if value is None else type(value).__name__)
+        raise _NoObject("null" if value is None else _JSON_NAMES.get(type(value), "number"))
     return _json_keys(value)  # type: ignore[no-any-return]
 
 

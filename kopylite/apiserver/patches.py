@@ -11,13 +11,14 @@ import yaml
 
 from kopylite.apiserver import metadata as meta
 from kopylite.apiserver.decoding import DecodingFailed, canonical, check_kind, decode_problems, strict_text
-from kopylite.apiserver.negotiation import from_yaml, repeated_keys
+from kopylite.apiserver.negotiation import from_yaml, go_yaml_error, repeated_keys
 from kopylite.apiserver.options import WriteOptions, write_options
 from kopylite.apiserver.patching.apply import apply
 from kopylite.apiserver.patching.json_patch import json_patch
 from kopylite.apiserver.patching.merge_patch import merge_patch
 from kopylite.apiserver.patching.strategic import go_text, strategic_merge
 from kopylite.apiserver.schema.field_errors import go_json, invalid, invalid_error
+from kopylite.apiserver.schema.numbers import to_go_numbers
 from kopylite.apiserver.world import Call, World
 from kopylite.apiserver.writes import (
     PATCH_RETRIES,
@@ -81,8 +82,7 @@ def patch_function(call: Call, form: str) -> Callable[[dict[str, Any]], dict[str
         return lambda obj: _object(json_patch(obj, body))
     if not isinstance(body, dict):
         found = _JSON_NAMES.get(type(body), "null")
-        go_type = "map[string]interface {}"
-        raise BadRequest(f"error decoding patch: json: cannot unmarshal {found} into Go value of type {go_type}")
+        raise BadRequest(f"error decoding patch: {_no_map(found)}")
     if form == MERGE_PATCH:
         return lambda obj: merge_patch(obj, body)
     schema = call.resource.strategy.schema
@@ -166,8 +166,13 @@ def applied_config(call: Call) -> dict[str, Any]:
     """The body of a server-side apply. Raises BadRequest."""
     try:
         config = from_yaml(call.request.body)
-    except (ValueError, yaml.YAMLError) as error:
-        raise BadRequest(f"error decoding YAML: {error}") from None
+    except yaml.MarkedYAMLError as error:
+        raise BadRequest(f"error encoding patch: {go_yaml_error(error)}") from None
+    except ValueError as error:
+        raise BadRequest(
+            f"error decoding patch: error unmarshaling JSON: while decoding JSON: {_no_map(error)}"
+        ) from None
+    to_go_numbers(config)
     resource = call.resource
     if (config.get("apiVersion"), config.get("kind")) != (resource.api_version, resource.kind):
         group, _, version = str(config.get("apiVersion") or "").rpartition("/")
@@ -179,6 +184,10 @@ def applied_config(call: Call) -> dict[str, Any]:
         raise BadRequest("metadata.managedFields must be nil")
     _check_namespace(call, config)
     return config
+
+
+def _no_map(error: object) -> str:
+    return f"json: cannot unmarshal {error} into Go value of type map[string]interface {{}}"
 
 
 def _check_repeated(call: Call, field_validation: str) -> None:

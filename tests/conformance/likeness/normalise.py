@@ -28,7 +28,9 @@ TIME = re.compile(r"\b(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?Z")
 # What generateName appends; base names in the corpus end with "gen-".
 SUFFIX = re.compile(r"gen-[bcdfghjklmnpqrstvwxz2456789]{5}\b")
 # Texts that quote resourceVersions.
-QUOTED_VERSIONS = re.compile(r"(?i)(resource ?version|current|record|precondition)(: | \()(\d+)(?: \((\d+)\))?")
+QUOTED_VERSIONS = re.compile(
+    r'(?i)(resource ?version|current|record|precondition)(: | \(|\\*":\\*")(\d+)(?: \((\d+)\))?'
+)
 AGE = re.compile(r"(?:\d+[smhd])+|<invalid>")
 DAY_SECONDS = 86400
 VERSION = "resourceVersion"

@@ -34,15 +34,20 @@ class Comparison:
 
     @property
     def equal(self) -> bool:
-        return without_messages(self.real) == without_messages(self.embedded)
+        return canonical(without_messages(self.real)) == canonical(without_messages(self.embedded))
 
     @property
     def same_text(self) -> bool:
-        return self.real == self.embedded
+        return canonical(self.real) == canonical(self.embedded)
 
     def difference(self) -> str:
         """The lines that differ, `-` real and `+` embedded."""
         return "\n".join(_differences("", self.real, self.embedded))
+
+
+def canonical(value: Any) -> str:
+    """Equal for equal JSON only: Python takes 1, 1.0 and true for the same."""
+    return json.dumps(value, sort_keys=True)
 
 
 def compare(script: Script, namespace: str, real: list[Answer], embedded: list[Answer]) -> Iterable[Comparison]:
@@ -98,11 +103,11 @@ class Report:
 def _differences(path: str, left: Any, right: Any) -> Iterable[str]:
     if isinstance(left, dict) and isinstance(right, dict):
         for key in sorted({*left, *right}, key=str):
-            if left.get(key, _MISSING) != right.get(key, _MISSING):
+            if key not in left or key not in right or canonical(left[key]) != canonical(right[key]):
                 yield from _differences(f"{path}.{key}", left.get(key, _MISSING), right.get(key, _MISSING))
     elif isinstance(left, list) and isinstance(right, list) and len(left) == len(right):
         for index, (one, other) in enumerate(zip(left, right, strict=True)):
-            if one != other:
+            if canonical(one) != canonical(other):
                 yield from _differences(f"{path}[{index}]", one, other)
     else:
         yield f"    - {path.lstrip('.')}: {_short(left)}"
