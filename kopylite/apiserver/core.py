@@ -110,6 +110,8 @@ class Core:
                 return early
         if not self.authorizer.allows(request.user, target):
             raise forbidden(request.user, target)
+        if "//" in request.path:
+            return page_not_found()
         if not target.is_resource:
             return self._document(request)
         call = Call(request, target, self._resource(request, target), warnings)

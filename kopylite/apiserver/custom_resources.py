@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from kopylite.apiserver.metadata import annotations_too_long
 from kopylite.apiserver.names import label_key_errors, subdomain_errors
 from kopylite.apiserver.resources import ScalePaths
 from kopylite.apiserver.schema import field_errors as errors
@@ -174,7 +175,7 @@ class CustomResourceStrategy:
     ) -> list[FieldError]:
         if not self._rules:
             return []
-        if _lacks_metadata(obj) or any(error.reason in _BLOCKING for error in found):
+        if _metadata_blocks(obj["metadata"]) or any(error.reason in _BLOCKING for error in found):
             return [_BLOCKED]
         return self._rules.validate(obj, old, correlation)
 
@@ -203,11 +204,11 @@ class CustomResourceStrategy:
         return subdomain_errors(name[:-1] + "a" if prefix and name.endswith("-") else name)
 
 
-def _lacks_metadata(obj: dict[str, Any]) -> bool:
-    """Whether a field of the metadata that must be there is missing: an error that others find, but that blocks too."""
-    metadata = obj["metadata"]
+def _metadata_blocks(metadata: dict[str, Any]) -> bool:
+    """Whether the metadata has errors, found by others, that block the rules too."""
     owners = metadata.get("ownerReferences", ())
-    return not metadata.get("name") or not all(owner.get(key) for owner in owners for key in _OWNER_FIELDS)
+    lacking = not metadata.get("name") or not all(owner.get(key) for owner in owners for key in _OWNER_FIELDS)
+    return lacking or annotations_too_long(metadata.get("annotations", {}))
 
 
 def _clean(obj: dict[str, Any], schema: SchemaNode) -> None:

@@ -56,6 +56,7 @@ class Front:
         )
         if len(response.body) > _COMPRESS_BYTES and "gzip" in request.headers.get("accept-encoding", ""):
             answer.enable_compression(web.ContentCoding.gzip)
+            answer.headers.setdefault("Vary", "Accept-Encoding")
         return answer
 
     async def _stream(self, http: web.BaseRequest, request: Request, response: Response) -> web.StreamResponse:

@@ -145,10 +145,12 @@ def update_errors(metadata: dict[str, Any], old: dict[str, Any], *, custom: bool
                 f"found new finalizers []string{{{shown}}}"
             )
             errors.append(forbidden("metadata.finalizers", text))
-    errors += _shared_errors(metadata, custom=custom)
-    # Upstream looks at the metadata of custom resources twice, at the names of finalizers only once.
-    again = [error for error in errors if error.field != "metadata.finalizers" or error.reason != INVALID]
-    return errors + again if custom else errors
+    shared = _shared_errors(metadata, custom=custom)
+    if not custom:
+        return shared + errors
+    # Upstream looks at the metadata of custom resources as at new ones, and then twice at what may have changed.
+    unnamed = [error for error in shared if error.field != "metadata.finalizers" or error.reason != INVALID]
+    return shared + (errors + unnamed) * 2
 
 
 def missing_version_error() -> FieldError:
@@ -179,10 +181,13 @@ def _annotation_errors(annotations: dict[str, str]) -> list[FieldError]:
     errors = [
         invalid("metadata.annotations", key, text) for key in annotations for text in label_key_errors(key.lower())
     ]
-    size = sum(len(k.encode()) + len(v.encode()) for k, v in annotations.items())
-    if size > MAX_ANNOTATIONS:
+    if annotations_too_long(annotations):
         errors.append(too_long("metadata.annotations", MAX_ANNOTATIONS))
     return errors
+
+
+def annotations_too_long(annotations: dict[str, str]) -> bool:
+    return sum(len(k.encode()) + len(v.encode()) for k, v in annotations.items()) > MAX_ANNOTATIONS
 
 
 def _in_go_order(value: Any) -> str:

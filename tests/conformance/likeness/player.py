@@ -68,7 +68,8 @@ class Player:
         # Its controllers write to it once, at the start; scripts begin when that is over.
         for path in ("serviceaccounts/default", "configmaps/kube-root-ca.crt"):
             await self._until(Step("GET", f"/api/v1/namespaces/{namespace}/{path}", until={"code": 200}), {})
-        variables = {"ns": namespace}
+        variables = {"ns": namespace, "kibibyte": "x" * 1024}
+        variables["mebibyte"] = variables["kibibyte"] * 1024
         return [await self._answer(step, variables) for step in script.steps]
 
     async def _answer(self, step: Step, variables: dict[str, str]) -> Answer:
