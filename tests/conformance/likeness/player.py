@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import ssl
 from collections.abc import Mapping
@@ -97,7 +98,8 @@ class Player:
         headers = {"Accept": step.accept, **step.headers}
         data = None
         if step.body is not None:
-            data = filled(step.body if isinstance(step.body, str) else json.dumps(step.body), variables)
+            text = step.body if isinstance(step.body, str) else json.dumps(step.body)
+            data = io.BytesIO(filled(text, variables).encode())
             headers["Content-Type"] = step.content_type
         headers = {name: filled(value, variables) for name, value in headers.items()}
         timeout = aiohttp.ClientTimeout(total=None if watching else REQUEST_LIMIT)

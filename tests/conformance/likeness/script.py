@@ -111,6 +111,8 @@ def _step(raw: Mapping[str, Any], where: str) -> Step:
         raise ValueError(f"{where}: a step needs exactly one of {', '.join(METHODS)}")
     method = methods[0]
     path = rest.pop(method)
+    if method == "WATCH" and "watch=" not in path and "/watch/" not in path:
+        raise ValueError(f"{where}: a watch has to ask for one: {path}")
     content_type = rest.pop("type", DEFAULT_TYPES.get(method, "application/json"))
     accept = rest.pop("accept", "application/json")
     lists = {key: tuple(rest.pop(key, ())) for key in LIST_KEYS}
