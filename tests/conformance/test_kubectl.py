@@ -56,3 +56,35 @@ def play_on_both(script: Path, planes: tuple[Environment, Environment]) -> tuple
     with ThreadPoolExecutor(2) as threads:
         real, embedded = threads.map(lambda environment: play(text, environment), planes)
     return real, embedded
+
+
+def test_a_rollout_ends_with_the_simulator(kubectl: str, tmp_path: Path) -> None:
+    script = """
+kubectl create -f web.yaml; kubectl rollout status deployment/web --timeout=30s | tail -n 1
+
+kubectl set image deployment/web server=nginx:2; kubectl rollout status deployment/web --timeout=30s | tail -n 1
+
+kubectl get deployment web
+
+kubectl get pods -l app=web --field-selector status.phase=Running -o custom-columns=IMAGE:.spec.containers[0].image --no-headers
+
+kubectl rollout history deployment/web
+
+kubectl rollout undo deployment/web; kubectl rollout status deployment/web --timeout=30s | tail -n 1
+
+kubectl get events --field-selector involvedObject.name=web -o custom-columns=REASON:.reason --no-headers | sort -u
+"""
+    with start_blocking_portal() as portal:
+        cluster = EmbeddedCluster(simulator=True)
+        with portal.wrap_async_context_manager(cluster):
+            outputs = [output.text for output in play(script, _environment(cluster, kubectl, tmp_path))]
+    done = 'deployment "web" successfully rolled out\n'
+    assert outputs == [
+        f"deployment.apps/web created\n{done}",
+        f"deployment.apps/web image updated\n{done}",
+        "NAME  READY  UP-TO-DATE  AVAILABLE  AGE\nweb  2/2  2  2  AGE\n",
+        "nginx:2\nnginx:2\n",
+        "deployment.apps/web\nREVISION  CHANGE-CAUSE\n1  <none>\n2  <none>\n\n",
+        f"deployment.apps/web rolled back\n{done}",
+        "ScalingReplicaSet\n",
+    ]
