@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -146,9 +147,6 @@ def test_a_fork_and_its_origin_do_not_see_each_others_writes(
 def test_a_taken_key_is_refused_and_names_what_is_there() -> None:
     store = Store()
     record = store.create(STORAGE, "a/x", {"metadata": {}}, shape="v1")
-    try:
+    with pytest.raises(AlreadyStored) as taken:
         store.create(STORAGE, "a/x", {"metadata": {}}, shape="v1")
-    except AlreadyStored as taken:
-        assert taken.record is record
-    else:
-        raise AssertionError("a second create of one key went through")
+    assert taken.value.record is record

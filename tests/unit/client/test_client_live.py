@@ -190,5 +190,5 @@ async def test_a_sub_resource_that_is_not_served_is_named_as_what_is_missing(
     client: LiveClient, server: MemoryServer
 ) -> None:
     server.answers = [ApiResponse(404, {}, b"404 page not found")]
-    with pytest.raises(KindNotFound, match="ConfigMap.v1 has no sub-resource 'status'"):
+    with pytest.raises(KindNotFound, match=r"ConfigMap\.v1 has no sub-resource 'status'"):
         await client.patch(CM, "a", {"status": {"x": 1}}, namespace="shop", subresource="status")
