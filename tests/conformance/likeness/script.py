@@ -1,8 +1,9 @@
 """Scripts of requests, read from corpus/*.yaml.
 
 A file has `section`, and `scripts`: a list of {name, steps}. Every script gets a namespace of its own, named `{ns}`;
-names of cluster-scoped objects contain it too. {kibibyte} and {mebibyte} stand for as many letters. Scripts are played side by side, except those that say `alone: true`:
-they come first, one after the other, because they look at what all others change.
+names of cluster-scoped objects contain it too. {kibibyte} and {mebibyte} stand for as many letters. Scripts are played
+side by side, except those that say `alone: true`: they come first, one after the other, because they look at what all
+others change.
 
 A step has one of GET, POST, PUT, PATCH, DELETE or WATCH with a path, and may have
 
