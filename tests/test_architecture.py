@@ -47,6 +47,7 @@ PURE = {
     "controller/spec.py", "controller/outcome.py", "serving/probes.py", "serving/routes.py", "serving/address.py",
     "diagnostics/hotloop.py", "diagnostics/redact.py", "manager/options.py", "manager/health.py", "app.py",
     "apiserver/schema/", "apiserver/patching/", "apiserver/builtin/", "apiserver/selectors.py",
+    "apiserver/quota_usage.py", "apiserver/openapi_v2.py",
 }  # fmt: skip
 IMPURE_EXCEPTIONS = {"objects/models.py", "apiserver/builtin/descriptions.py", "apiserver/builtin/data.py"}
 IMPURE_MODULES = {
