@@ -13,7 +13,6 @@ from kopylite.apiserver.schema.default import copy_json, default
 from kopylite.apiserver.schema.field_errors import NO_PATH, FieldError
 from kopylite.apiserver.schema.listtypes import duplicates
 from kopylite.apiserver.schema.node import SchemaNode
-from kopylite.apiserver.schema.numbers import to_go_numbers
 from kopylite.apiserver.schema.objectmeta import MetadataError, coerce_embedded, decode_metadata, embedded_errors
 from kopylite.apiserver.schema.prune import drop_nulls, prune
 from kopylite.apiserver.schema.ratchet import Correlation
@@ -88,7 +87,6 @@ class CustomResourceStrategy:
         return ("status",) if self.has_status else ()
 
     def decode(self, obj: dict[str, Any]) -> list[str]:
-        to_go_numbers(obj)
         try:
             unknown = decode_metadata(obj["metadata"]) if "metadata" in obj else []
             unknown += prune(obj, self._structural)

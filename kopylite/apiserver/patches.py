@@ -18,7 +18,6 @@ from kopylite.apiserver.patching.json_patch import json_patch
 from kopylite.apiserver.patching.merge_patch import merge_patch
 from kopylite.apiserver.patching.strategic import go_text, strategic_merge
 from kopylite.apiserver.schema.field_errors import go_json, invalid, invalid_error
-from kopylite.apiserver.schema.numbers import to_go_numbers
 from kopylite.apiserver.world import Call, World
 from kopylite.apiserver.writes import (
     PATCH_RETRIES,
@@ -172,7 +171,6 @@ def applied_config(call: Call) -> dict[str, Any]:
         raise BadRequest(
             f"error decoding patch: error unmarshaling JSON: while decoding JSON: {_no_map(error)}"
         ) from None
-    to_go_numbers(config)
     resource = call.resource
     if (config.get("apiVersion"), config.get("kind")) != (resource.api_version, resource.kind):
         group, _, version = str(config.get("apiVersion") or "").rpartition("/")

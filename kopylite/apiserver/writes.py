@@ -16,6 +16,7 @@ from kopylite.apiserver.lifecycle import check_namespace
 from kopylite.apiserver.options import WriteOptions
 from kopylite.apiserver.patching.apply import update_managed_fields
 from kopylite.apiserver.schema.field_errors import FieldError, invalid_error
+from kopylite.apiserver.schema.numbers import to_go_numbers
 from kopylite.apiserver.store import AlreadyStored, Moved, TooLarge
 from kopylite.apiserver.world import (
     Admission,
@@ -109,7 +110,7 @@ class Writer:
             raise AlreadyStored(present)
         if version_given:
             raise InternalError("resourceVersion should not be set on objects to be created", reason="")
-        obj = canonical(obj)
+        obj = _finished(call, obj)
         if options.dry_run:
             return Written(msgspec.json.encode(obj), created=True)
         fields = selectable_fields(resource, obj)
@@ -169,7 +170,7 @@ class Writer:
         self._refuse(call, obj, errors + strategy.validate_update(obj, live, part))
         self._warn(call, obj, live)
         await self._validate(Admission(call, "UPDATE", obj, live, options.dry_run))
-        return self._store(call, record, canonical(obj), live, options)
+        return self._store(call, record, _finished(call, obj), live, options)
 
     def _store(
         self, call: Call, record: Record, obj: dict[str, Any], live: dict[str, Any], options: WriteOptions
@@ -242,6 +243,13 @@ def _check_version(version: str) -> None:
     """Raises InternalError."""
     if version and not (version.isascii() and version.isdigit()):
         raise InternalError(f'strconv.ParseUint: parsing "{version}": invalid syntax', reason="")
+
+
+def _finished(call: Call, obj: dict[str, Any]) -> dict[str, Any]:
+    """The valid object as it is stored and shown."""
+    if call.resource.custom:
+        to_go_numbers(obj)
+    return canonical(obj)
 
 
 def is_finished(obj: dict[str, Any]) -> bool:

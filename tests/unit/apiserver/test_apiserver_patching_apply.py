@@ -245,3 +245,14 @@ def test_the_result_of_an_apply_may_be_changed_in_place() -> None:
     result["data"]["b"] = "2"
     result["metadata"]["annotations"]["z"] = "1"
     assert live == before
+
+
+def test_a_value_that_does_not_fit_its_schema_is_one_changed_field() -> None:
+    listed = SchemaNode({"type": "object", "properties": {"a": {"type": "array", "items": {"type": "string"}}}})
+    listed.raw["properties"]["a"]["x-kubernetes-list-type"] = "set"
+    live: Object = {"metadata": {}, "a": ["x"]}
+    update_managed_fields(live, None, schema=listed, manager="m", api_version="v1", subresource="", now=T1)
+    new: Object = {**copy.deepcopy(live), "a": 5}
+    update_managed_fields(new, live, schema=listed, manager="other", api_version="v1", subresource="", now=T1)
+    fields = {entry["manager"]: entry["fieldsV1"] for entry in new["metadata"]["managedFields"]}
+    assert fields["other"] == {"f:a": {}}

@@ -44,9 +44,10 @@ class _Comparison:
             kinds = (kinds[1], kinds[1]) if old is None else (kinds[0], kinds[0])
         if kinds[0] != kinds[1]:
             return self._changed_kind(old, new, topology)
-        if kinds[0] == "map" and not topology.atomic_map and (old or new):
+        # A value of another type than the schema's is refused later, by the validation: here it is one leaf.
+        if kinds[0] == "map" and not topology.atomic_map and (old or new) and _are(dict, old, new):
             return self._maps(old or {}, new or {}, topology)
-        if kinds[0] == "list" and not topology.atomic_list and (old or new):
+        if kinds[0] == "list" and not topology.atomic_list and (old or new) and _are(list, old, new):
             return self._lists(old or [], new or [], topology)
         return LEAF, None
 
@@ -94,6 +95,10 @@ class _Comparison:
             return (everything(new[0], topology) if new else None), LEAF
         gone = everything(old[0], topology) if old else None
         return LEAF, gone
+
+
+def _are(wanted: type, *values: Any) -> bool:
+    return all(value is None or isinstance(value, wanted) for value in values)
 
 
 def _kind(value: Any, topology: Topology) -> str:
