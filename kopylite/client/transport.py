@@ -5,6 +5,7 @@ Answers of any status are returned, not raised: `api_error` makes exceptions of 
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import ssl
@@ -131,6 +132,8 @@ class AiohttpTransport:
             if session is not None:
                 await session.close()
         self._requests = self._streams = None
+        # What was dropped closes its socket in the next turn of the event loop; if there is none, it stays open.
+        await asyncio.sleep(0)
 
     async def request(self, request: ApiRequest, *, timeout: float | None = None) -> ApiResponse:
         retries = Retries(request.method, REQUEST_TIMEOUT if timeout is None else timeout, self._clock)
@@ -169,7 +172,7 @@ class AiohttpTransport:
         try:
             yield _AiohttpStream(response)
         finally:
-            response.close()
+            _drop(response)
 
     async def _attempt(
         self, session: aiohttp.ClientSession, request: ApiRequest, identity: Identity, timeout: float
@@ -306,7 +309,7 @@ class _AiohttpStream:
             raise StreamBroken(f"the stream broke: {_text(error)}") from error
 
     async def aclose(self) -> None:
-        self._response.close()
+        _drop(self._response)
 
 
 def failure_of(error: Exception, server: str) -> TransportError:
@@ -331,3 +334,11 @@ def _text(error: Exception) -> str:
     if isinstance(error, aiohttp.ClientPayloadError):
         return "the connection ended in mid-answer"
     return str(error) or type(error).__name__
+
+
+def _drop(response: aiohttp.ClientResponse) -> None:
+    """Cut the connection of a stream: an orderly end of TLS waits for the server, maybe longer than the loop lives."""
+    connection = response.connection
+    if connection is not None and connection.transport is not None:
+        connection.transport.abort()
+    response.close()

@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import asyncio
+import gc
+import sys
+
 import pytest
 
 from kopylite import App, Context, CustomResource, Kind, Request, Unstructured, watch
@@ -73,3 +77,19 @@ async def test_an_app_without_its_crd_does_not_get_started(embedded_cluster: Emb
     with pytest.raises(TimeoutError):
         async with embedded_cluster.running(app, timeout=0.5):
             raise AssertionError("it began")
+
+
+def test_an_operator_that_ended_leaves_no_connection_open(
+    embedded_cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left_open: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: left_open.append(unraisable.exc_value))
+
+    async def once() -> None:
+        async with embedded_cluster.running(labeller()):
+            pass
+
+    for _ in range(5):
+        asyncio.run(once())  # the loop ends at once, as a process does
+        gc.collect()
+    assert left_open == []
