@@ -66,7 +66,7 @@ kubectl set image deployment/web server=nginx:2; kubectl rollout status deployme
 
 kubectl get deployment web
 
-kubectl get pods -l app=web --field-selector status.phase=Running -o custom-columns=IMAGE:.spec.containers[0].image --no-headers
+kubectl get pods -l app=web --field-selector status.phase=Running -o jsonpath='{.items[*].spec.containers[0].image}'
 
 kubectl rollout history deployment/web
 
@@ -83,7 +83,7 @@ kubectl get events --field-selector involvedObject.name=web -o custom-columns=RE
         f"deployment.apps/web created\n{done}",
         f"deployment.apps/web image updated\n{done}",
         "NAME  READY  UP-TO-DATE  AVAILABLE  AGE\nweb  2/2  2  2  AGE\n",
-        "nginx:2\nnginx:2\n",
+        "nginx:2 nginx:2",
         "deployment.apps/web\nREVISION  CHANGE-CAUSE\n1  <none>\n2  <none>\n\n",
         f"deployment.apps/web rolled back\n{done}",
         "ScalingReplicaSet\n",
