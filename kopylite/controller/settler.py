@@ -36,8 +36,8 @@ class Settler:
         # Errors in a row, of keys that have any; kept apart from the queue's failures, which conflicts and
         # Result(requeue=True) count as well. Not kept when nobody asks for it.
         self._errors: dict[Request, int] = {}
-        # What was logged of the keys whose last run met an object that does not fit its model.
-        self._misfits: dict[Request, object] = {}
+        # What was told in full of the last run of each key that failed: a retry that fails alike is told in short.
+        self._told: dict[Request, object] = {}
         self._shown_rules: set[str] = set()
 
     def errors(self, request: Request) -> int:
@@ -67,8 +67,8 @@ class Settler:
                 self._reasons.add(request, REQUEUE_AFTER if error is None else RETRY)
                 queue.add(request, priority=priority, after=after)
         self._observer.finished(settlement.result, seconds)
-        if self._misfits and settlement.failure is not Failure.REJECTED:
-            self._misfits.pop(request, None)
+        if self._told and settlement.failure is None:
+            self._told.pop(request, None)
         if self._errors or error is not None:
             self._count(request, settlement.failure)
         if error is not None and settlement.failure is not None:
@@ -97,11 +97,11 @@ class Settler:
             level, text = self._reject(context, request, error), "object does not fit, waiting for its next change"
         else:
             level, text = self._line(request, failure, after)
-        # The API's answer and our own errors say all in one line; only a foreign exception needs its traceback.
-        own = isinstance(error, KopyliteError)
+        # The API's answer and our own errors say all in one line; only a foreign exception needs its traceback, once.
         message = str(error) if isinstance(error, ApiError) else f"{type(error).__name__}: {error}"
-        where = _place(error) if own else ""
-        trace = None if own else error
+        where, trace = _place(error), None
+        if not isinstance(error, KopyliteError) and self._is_news(request, (message, where)):
+            where, trace = "", error
         LOGGER.log(level, "%s: %s%s", text, message, where, exc_info=trace, extra={"fields": context.fields()})
         if isinstance(error, Forbidden):
             self._show_rule(context, rbac_rule(error))
@@ -124,8 +124,12 @@ class Settler:
             if is_publishable(misfit.object):
                 context.event(misfit.object, INVALID_OBJECT, str(misfit), type="Warning")
         seen = [(str(misfit), misfit.object and misfit.object.resource_version) for misfit in misfits]
-        known, self._misfits[request] = self._misfits.get(request), seen
-        return logging.DEBUG if known == seen else logging.ERROR
+        return logging.ERROR if self._is_news(request, seen) else logging.DEBUG
+
+    def _is_news(self, request: Request, told: object) -> bool:
+        """Whether the last failure of the key told something else."""
+        known, self._told[request] = self._told.get(request), told
+        return known != told
 
     def _line(self, request: Request, failure: Failure, after: float) -> tuple[int, str]:
         """Level and opening words of the log line of a failed run."""

@@ -49,6 +49,34 @@ async def test_a_missing_rbac_rule_is_shown_once_and_not_with_each_retry_and_key
     assert "Forbidden: 403" not in caplog.messages[0]
 
 
+def test_a_traceback_is_shown_once_until_the_key_fails_in_another_way_or_works_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    spec = ControllerSpec(name="widget", kind=Kind("example.com/v1", "Widget"), reconcile=nothing)
+    settler = Settler(spec, WorkQueue(), Reasons(), ReconcileObserver())
+    environment = Environment("widget", cast("Client", None))
+
+    def run(name: str, error: Exception | None) -> None:
+        request = Request("shop", name)
+        settlement = settle_result(None) if error is None else settle_error(error)
+        settler.settle(Context(environment, request), request, 0, settlement, error, 0.1)
+
+    def refused(host: str) -> OSError:
+        try:
+            raise OSError(f"{host} refuses")
+        except OSError as error:
+            return error
+
+    for name, error in (("a", refused("db")), ("a", refused("db")), ("b", refused("db")), ("a", refused("mq"))):
+        run(name, error)
+    run("a", refused("mq"))
+    run("a", None)
+    run("a", refused("mq"))
+    assert [record.exc_info is not None for record in caplog.records] == [True, False, True, True, False, True]
+    assert "db refuses; at " in caplog.messages[1]
+    assert "in refused" in caplog.messages[1], "the short line still says where"
+
+
 def test_a_refusal_names_the_line_of_the_users_code_that_met_it(caplog: pytest.LogCaptureFixture) -> None:
     spec = ControllerSpec(name="widget", kind=Kind("example.com/v1", "Widget"), reconcile=nothing)
     settler = Settler(spec, WorkQueue(), Reasons(), ReconcileObserver())
