@@ -4,7 +4,8 @@
 
 EnvTest runs its servers through this file, so that a test process that crashes or is killed leaves nothing
 behind: the pipe closes with it. The first line on standard output is the command's process id. The command
-gets SIGTERM, and SIGKILL after STOP_SECONDS. Runs as a plain file (python -I -S), so it imports nothing of kopylite.
+gets SIGTERM, and SIGKILL after STOP_SECONDS; likewise when this process gets SIGTERM. Runs as a plain file
+(python -I -S), so it imports nothing of kopylite.
 """
 
 import os
@@ -22,15 +23,20 @@ def main(stop_seconds: float, command: list[str]) -> int:
     sys.stdout.write(f"{process.pid}\n")
     sys.stdout.flush()
 
-    def stop_when_parent_goes() -> None:
-        while os.read(0, 4096):  # not sys.stdin: its lock, held by a daemon thread, aborts the exit
-            pass
+    def stop() -> None:
         process.terminate()
         try:
             process.wait(stop_seconds)
         except subprocess.TimeoutExpired:
             process.kill()
 
+    def stop_when_parent_goes() -> None:
+        while os.read(0, 4096):  # not sys.stdin: its lock, held by a daemon thread, aborts the exit
+            pass
+        stop()
+
+    # Whoever ends this process means the server.
+    signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=stop, daemon=True).start())
     threading.Thread(target=stop_when_parent_goes, daemon=True).start()
     return process.wait()
 
