@@ -17,27 +17,30 @@ import threading
 
 def main(stop_seconds: float, command: list[str]) -> int:
     """Run `command` until it ends or standard input closes; returns its exit code."""
+    ending = threading.Event()
+    # Before there is a server: whoever ends this process means the server, and it must not be left behind.
+    signal.signal(signal.SIGTERM, lambda *_: ending.set())
     # Ctrl-C in a terminal reaches the whole process group; only the closed pipe counts here.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sys.stderr, start_new_session=True)
     sys.stdout.write(f"{process.pid}\n")
     sys.stdout.flush()
 
+    def notice_parent_going() -> None:
+        while os.read(0, 4096):  # not sys.stdin: its lock, held by a daemon thread, aborts the exit
+            pass
+        ending.set()
+
     def stop() -> None:
+        ending.wait()
         process.terminate()
         try:
             process.wait(stop_seconds)
         except subprocess.TimeoutExpired:
             process.kill()
 
-    def stop_when_parent_goes() -> None:
-        while os.read(0, 4096):  # not sys.stdin: its lock, held by a daemon thread, aborts the exit
-            pass
-        stop()
-
-    # Whoever ends this process means the server.
-    signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=stop, daemon=True).start())
-    threading.Thread(target=stop_when_parent_goes, daemon=True).start()
+    for work in (notice_parent_going, stop):
+        threading.Thread(target=work, daemon=True).start()
     return process.wait()
 
 
