@@ -44,6 +44,11 @@ dev: setup ## the MyApp sample and a cluster for it, for kubectl, until Ctrl-C
 conformance: setup ## how like a real API server the embedded one is (needs KUBEBUILDER_ASSETS)
 	$(BIN)/python -m tests.conformance.likeness
 
+bench: setup ## beside kubernetes_asyncio, asyncio.Queue and a real API server: ratios of one run
+	$(BIN)/python -m tests.bench.bench_ingest
+	$(BIN)/python tests/bench/bench_queue.py
+	$(BIN)/python -m tests.bench.bench_apiserver --quick
+
 fmt: setup ## format and apply the safe fixes
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
