@@ -1,7 +1,7 @@
 """How fast a watch is taken in: kopylite's informer beside the Watch of kubernetes_asyncio, in one run.
 
-    python -m tests.bench.bench_ingest                 # 4 KB and 1 KB objects, alternating, three rounds; ratios at the end
-    python -m tests.bench.bench_ingest --memory        # 100,000 objects of 4 KB: memory, and the longest pause of the loop
+    python -m tests.bench.bench_ingest             # 4 KB and 1 KB objects, alternating, three rounds; ratios at the end
+    python -m tests.bench.bench_ingest --memory    # 100,000 objects of 4 KB: memory, and the longest pause of the loop
 
 The server is a process of its own that sends prepared bytes as fast as it is read, one HTTP chunk per event as
 kube-apiserver does. Figures are of the client process alone. Read the ratios: the numbers are those of the machine.
