@@ -37,6 +37,7 @@ from kopylite.objects import (
     ObjectKey,
     Unstructured,
     adapter_of,
+    identity_of,
     key_of,
     kind_of,
     meta_of,
@@ -286,14 +287,16 @@ class Client(LiveClient):
             The object as stored; `obj` itself when nothing was sent.
 
         Raises:
-            Conflict: the object was deleted and made anew since it was read, or what it lacked came in between.
+            Conflict: the object was made anew since it was read, or what it lacked came in between.
         """
         wish = status if isinstance(status, Mapping) else to_wire(status)
-        missing = merge_missing(_status_of(obj), plain(wish))
+        held = _status_of(obj)
+        missing = merge_missing(held, plain(wish))
         if not missing:
             return obj
         adapter: Any = adapter_of(kind_of(obj) if isinstance(obj, dict) else type(obj))
-        patch, patch_type = bound(wire_of(obj), {"status": missing}, "status")
+        stored = {"metadata": identity_of(obj)} | ({"status": held} if held else {})
+        patch, patch_type = bound(stored, {"status": missing}, "status")  # an empty one may be none at all
         body = await self.api.patch(adapter.kind, key_of(obj), patch, patch_type, "status", self.options(**params))
         result: T = adapter.decode(body)
         return result
@@ -370,8 +373,7 @@ def _status_of(obj: Any) -> Mapping[str, Any]:
     """The status of an object in wire form."""
     if isinstance(obj, CustomResource):
         return to_wire(obj.status) if obj.status is not None else {}
-    status: Mapping[str, Any] = (obj if isinstance(obj, dict) else wire_of(obj)).get("status") or {}
-    return status
+    return (obj if isinstance(obj, dict) else wire_of(obj)).get("status") or {}
 
 
 @asynccontextmanager

@@ -102,6 +102,12 @@ class Draft:
         if owner is not None:
             set_controller_reference(owner, wire)
 
+    def fingerprint(self) -> tuple[str, int]:
+        """The version of the stored object, and a hash of all that the verdict on the wish depends on beside it."""
+        wire = self.wire
+        kept = [name for name, part in wire.items() if id(part) in self._own]
+        return self.before["metadata"].get("resourceVersion") or "", hash(encode([kept, wire]))
+
     def compare(self, answer: Any = None) -> Comparison:
         """What differs between the wish and the stored object, or the object that the server made of the wish."""
         stored = self.before if answer is None else self.adapter.encode(answer)

@@ -39,10 +39,12 @@ class _Sent(NamedTuple):
     Attributes:
         refused: of the differences that the server left after the wish was sent; 0: it took everything.
         replaced: of each part that was put in whole.
+        held: the version of the stored object that was found to hold the wish, and the wish; None: none was.
     """
 
     refused: int
     replaced: Mapping[Path, int]
+    held: tuple[str, int] | None = None
 
 
 _Name = tuple[str, ...]
@@ -94,7 +96,7 @@ class Upserts:
                 return self._settle(draft, answer, options), Outcome.CREATED
         draft = Draft.of(kind, key, body)
         draft.shape(shape, owner)
-        if self._holds(draft):
+        if self._is_held(draft) or self._holds(draft):
             return draft.stored, Outcome.UNCHANGED
         if by_patch:
             patch = merge_diff(draft.before, draft.wire)
@@ -121,6 +123,11 @@ class Upserts:
             self._remember(name, _Sent(_hash(compare(wire, decode_object(answer), {})), {(): wish}))
         return answer
 
+    def _is_held(self, draft: Draft) -> bool:
+        """Whether this very wish was compared with this very version before, and nothing was to do."""
+        known = self._sent.get(draft.name)
+        return known is not None and known.held == draft.fingerprint()
+
     def _holds(self, draft: Draft) -> bool:
         """Whether the stored object is as good as the server lets it be."""
         comparison = draft.compare()
@@ -131,10 +138,10 @@ class Upserts:
             # A part that was put in whole and is not the one of the last time may have dropped a field.
             if any(known.replaced.get(path, part) != part for path, part in replaced.items()):
                 return False
-        if comparison.differences:
-            return known is not None and known.refused == _hash(comparison)
-        if known is None or known.replaced != replaced:
-            self._remember(draft.name, _Sent(0, replaced))
+        refused = _hash(comparison)
+        if refused and (known is None or known.refused != refused):
+            return False
+        self._remember(draft.name, _Sent(refused, replaced, draft.fingerprint()))
         return True
 
     def _settle(self, draft: Draft, answer: bytes, options: WriteOptions) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from kopylite.objects.adapters import Adapter, KindLike, adapter_of, key_of, kind_of, meta_of, wire_of
+from kopylite.objects.adapters import Adapter, KindLike, adapter_of, identity_of, key_of, kind_of, meta_of, wire_of
 from kopylite.objects.apimodel import ApiModel, ObjectMeta, OwnerRef
 from kopylite.objects.builtin_kinds import builtin_kind, builtin_kinds
 from kopylite.objects.condition import Condition
@@ -99,6 +99,7 @@ __all__ = [
     "embedded_resource",
     "has_controller_reference",
     "has_owner_reference",
+    "identity_of",
     "immutable",
     "int_or_string",
     "key_of",

@@ -167,6 +167,14 @@ def meta_of(obj: Any) -> dict[str, Any]:
     return metadata
 
 
+def identity_of(obj: Any) -> dict[str, Any]:
+    """`uid` and `resourceVersion` of an object, as in its metadata; "" where it has none."""
+    if isinstance(obj, CustomResource):
+        return {"uid": obj.metadata.uid, "resourceVersion": obj.metadata.resource_version}
+    metadata = meta_of(obj)
+    return {name: metadata.get(name) or "" for name in ("uid", "resourceVersion")}
+
+
 def wire_of(obj: Any) -> dict[str, Any]:
     """The wire form of an object in any form. It may share parts with an Unstructured."""
     return dict(obj) if isinstance(obj, dict) else adapter_of(type(obj)).encode(obj)

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from kopylite.errors import AlreadyOwned, ObjectError
-from kopylite.objects.adapters import key_of, kind_of, meta_of
+from kopylite.objects.adapters import identity_of, key_of, kind_of, meta_of
 from kopylite.objects.apimodel import OwnerRef
 from kopylite.objects.foreign import set_foreign_owner_references
 from kopylite.objects.meta import OwnerReference
@@ -27,7 +27,7 @@ def owner_reference(owner: Any, *, controller: bool = False, block_deletion: boo
         ObjectError: the owner has no uid, because it was never created.
     """
     kind, key = kind_of(owner), key_of(owner)
-    uid = meta_of(owner).get("uid") or ""
+    uid = identity_of(owner)["uid"]
     if not uid or not key.name:
         raise ObjectError(
             f"{kind.kind} {key.name or '(no name)'} cannot own anything before it is created: it has no uid"
@@ -70,7 +70,7 @@ def set_owner_reference(owner: Any, obj: Any, *, block_deletion: bool = False, a
 
 def remove_owner_reference(owner: Any, obj: Any) -> bool:
     """Take `owner` out of the owners of `obj`, in place; False when it was none. Compares the uid."""
-    uid = meta_of(owner).get("uid")
+    uid = identity_of(owner)["uid"]
     kept = [entry for entry in _entries(obj) if not (isinstance(entry, dict) and uid and entry.get("uid") == uid)]
     if len(kept) == len(_entries(obj)):
         return False
@@ -80,7 +80,7 @@ def remove_owner_reference(owner: Any, obj: Any) -> bool:
 
 def has_owner_reference(owner: Any, obj: Any) -> bool:
     """Whether `owner` (this uid, not only this name) is one of the owners of `obj`."""
-    uid = meta_of(owner).get("uid")
+    uid = identity_of(owner)["uid"]
     return any(uid and reference.uid == uid for reference in read_owner_references(meta_of(obj)))
 
 

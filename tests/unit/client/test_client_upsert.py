@@ -9,6 +9,8 @@ import pytest
 from pydantic import BaseModel
 
 from kopylite.client import Client, Outcome
+from kopylite.client.draft import Draft
+from kopylite.client.patches import Comparison
 from kopylite.errors import AlreadyOwned, Conflict, UsageError
 from kopylite.objects import CustomResource, Kind, ObjectKey, Unstructured
 from tests.unit.client.memcache import MemoryCache
@@ -173,7 +175,30 @@ async def test_a_value_that_the_server_rewrites_costs_one_request_after_a_restar
     await world.run(shape, UNCHANGED, UNCHANGED, UNCHANGED)
     assert [w.split()[0] for w in world.server.writes] == ["POST", "PUT"]
     world.stored["case"] = "other"
+    world.stored["metadata"]["resourceVersion"] = "900"
     await world.run(shape, UPDATED, UNCHANGED)
+
+
+async def test_a_wish_is_compared_with_a_version_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[ObjectKey] = []
+    whole = Draft.compare
+
+    def counted(draft: Draft, answer: Any = None) -> Comparison:
+        compared.append(KEY)
+        return whole(draft, answer)
+
+    monkeypatch.setattr(Draft, "compare", counted)
+    shape = spec(containers=CONTAINERS)
+    await world.run(shape, CREATED, UNCHANGED)
+    compared.clear()
+    await world.run(shape, UNCHANGED, UNCHANGED)
+    assert not compared
+    await world.run(spec(containers=CONTAINERS, replicas=3), UPDATED)
+    assert compared, "another wish"
+    await world.run(spec(containers=CONTAINERS, replicas=3), UNCHANGED)
+    world.stored["spec"]["replicas"] = 9
+    world.stored["metadata"]["resourceVersion"] = "900"
+    await world.run(spec(containers=CONTAINERS, replicas=3), UPDATED)
 
 
 async def test_what_the_server_keeps_for_itself_is_no_part_of_a_wish(world: World) -> None:
