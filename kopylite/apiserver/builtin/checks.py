@@ -99,20 +99,25 @@ def label_selector(selector: Object | None, path: str) -> Errors:
     found = labels(selector.get("matchLabels"), child(path, "matchLabels"))
     for index, requirement in enumerate(selector.get("matchExpressions") or ()):
         where = f"{path}.matchExpressions[{index}]"
-        operator, values = requirement.get("operator"), requirement.get("values")
-        if operator in ("In", "NotIn"):
-            if not values:
-                found.append(required(f"{where}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
-        elif operator in ("Exists", "DoesNotExist"):
-            if values:
-                text = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-                found.append(forbidden(f"{where}.values", text))
-        else:
-            found.append(invalid(f"{where}.operator", operator, "not a valid selector operator"))
+        found += requirement_operator(requirement, where)
         found += texts(f"{where}.key", requirement.get("key", ""), label_key_errors(requirement.get("key", "")))
-        for position, value in enumerate(values or ()):
+        for position, value in enumerate(requirement.get("values") or ()):
             found += texts(f"{where}.values[{position}]", value, label_value_errors(value))
     return found
+
+
+def requirement_operator(requirement: Object, path: str, *, comparisons: bool = False) -> Errors:
+    """The operator of a selector's requirement, and whether the values fit it; `comparisons`: Gt and Lt are known."""
+    operator, values = requirement.get("operator"), requirement.get("values")
+    if operator in ("In", "NotIn"):
+        return [] if values else [required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'")]
+    if operator in ("Exists", "DoesNotExist"):
+        text = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+        return [forbidden(f"{path}.values", text)] if values else []
+    if comparisons and operator in ("Gt", "Lt"):
+        text = "must be specified single value when `operator` is 'Lt' or 'Gt'"
+        return [] if len(values or ()) == 1 else [required(f"{path}.values", text)]
+    return [invalid(f"{path}.operator", operator, "not a valid selector operator")]
 
 
 def selects(selector: Object | None, of: Mapping[str, str]) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 from kopylite.apiserver.builtin import checks
 from kopylite.apiserver.builtin.checks import Errors, Object
 from kopylite.apiserver.names import label_value_errors
-from kopylite.apiserver.schema.field_errors import duplicate, forbidden, invalid, required, unsupported
+from kopylite.apiserver.schema.field_errors import duplicate, invalid, required, unsupported
 
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
@@ -74,20 +74,7 @@ def _node_term(term: Object, path: str) -> Errors:
     found: Errors = []
     for index, requirement in enumerate(term.get("matchExpressions") or ()):
         where = f"{path}.matchExpressions[{index}]"
-        operator, values = requirement.get("operator"), requirement.get("values")
-        if operator in ("In", "NotIn"):
-            if not values:
-                found.append(required(f"{where}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
-        elif operator in ("Exists", "DoesNotExist"):
-            if values:
-                text = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-                found.append(forbidden(f"{where}.values", text))
-        elif operator in ("Gt", "Lt"):
-            if len(values or ()) != 1:
-                text = "must be specified single value when `operator` is 'Lt' or 'Gt'"
-                found.append(required(f"{where}.values", text))
-        else:
-            found.append(invalid(f"{where}.operator", operator, "not a valid selector operator"))
+        found += checks.requirement_operator(requirement, where, comparisons=True)
         found += checks.qualified_name(f"{where}.key", requirement.get("key", ""))
     return found
 
