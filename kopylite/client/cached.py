@@ -15,8 +15,6 @@ from kopylite.client.config import ClientConfig, load_config
 from kopylite.client.live import (
     FIELD_MANAGER,
     LiveClient,
-    Patch,
-    PatchParams,
     WriteParams,
     object_key,
     wire_and_adapter,
@@ -326,10 +324,9 @@ class Client(LiveClient):
         except NotFound:
             return obj
 
-    def _holds(self, obj: Any, patch: Patch, params: PatchParams) -> bool:
+    def _holds(self, wire: Mapping[str, Any], patch: Mapping[str, Any]) -> bool:
         """A merge patch of an object that holds all of it already would change nothing."""
-        plain_merge = params.get("type", "merge") == "merge" and params.get("subresource") in (None, "status")
-        return plain_merge and isinstance(patch, Mapping) and not merge_missing(wire_of(obj), plain(patch))
+        return not merge_missing(wire, patch)
 
     async def _patch_finalizers(self, obj: T, steps: builtins.list[dict[str, Any]], params: WriteParams) -> T:
         if not steps:

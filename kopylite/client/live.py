@@ -18,9 +18,9 @@ from kopylite.objects import (
     ObjectKey,
     Unstructured,
     adapter_of,
+    identity_of,
     key_of,
     kind_of,
-    meta_of,
     set_controller_reference,
     wire_of,
 )
@@ -225,19 +225,20 @@ class LiveClient:
         adapter, where = _target(target, key, params.get("namespace", ""))
         if not patch:
             return adapter.decode(await self.api.get(adapter.kind, where))
-        if key is None and self._holds(target, patch, params):
-            return target
+        subresource, patch_type = params.get("subresource"), params.get("type", "merge")
+        if key is None and patch_type == "merge" and isinstance(patch, Mapping):
+            wire, wish = wire_of(target), plain(patch)
+            if subresource in (None, "status") and self._holds(wire, wish):
+                return target
+            patch, patch_type = bound(wire, wish, subresource)
         options = WriteOptions(
             params.get("field_manager", self.field_manager), params.get("dry_run", False), params.get("force", False)
         )
-        subresource, patch_type = params.get("subresource"), params.get("type", "merge")
-        if key is None and patch_type == "merge" and isinstance(patch, Mapping):
-            patch, patch_type = bound(wire_of(target), plain(patch), subresource)
         body = await self.api.patch(adapter.kind, where, patch, patch_type, subresource, options)
         return (adapter if subresource in (None, "status") else _anything).decode(body)
 
-    def _holds(self, obj: Any, patch: Patch, params: PatchParams) -> bool:
-        """Whether a patch of an object need not be sent. A live client sends what it is told to."""
+    def _holds(self, wire: Mapping[str, Any], patch: Mapping[str, Any]) -> bool:
+        """Whether a merge patch of an object need not be sent. A live client sends what it is told to."""
         return False
 
     async def delete(
@@ -264,7 +265,7 @@ class LiveClient:
         """
         adapter, where = _target(target, key, namespace)
         if key is None:
-            params.setdefault("uid", meta_of(target).get("uid"))
+            params.setdefault("uid", identity_of(target)["uid"] or None)
         dry_run, conditions = _conditions(params)
         try:
             await self.api.delete(adapter.kind, where, conditions, dry_run=dry_run)

@@ -96,7 +96,7 @@ class Upserts:
                 return self._settle(draft, answer, options), Outcome.CREATED
         draft = Draft.of(kind, key, body)
         draft.shape(shape, owner)
-        if self._is_held(draft) or self._holds(draft):
+        if self._holds(draft):
             return draft.stored, Outcome.UNCHANGED
         if by_patch:
             patch = merge_diff(draft.before, draft.wire)
@@ -123,25 +123,22 @@ class Upserts:
             self._remember(name, _Sent(_hash(compare(wire, decode_object(answer), {})), {(): wish}))
         return answer
 
-    def _is_held(self, draft: Draft) -> bool:
-        """Whether this very wish was compared with this very version before, and nothing was to do."""
-        known = self._sent.get(draft.name)
-        return known is not None and known.held == draft.fingerprint()
-
     def _holds(self, draft: Draft) -> bool:
         """Whether the stored object is as good as the server lets it be."""
-        comparison = draft.compare()
-        replaced = {path: hash(part) for path, part in comparison.replaced.items()}
-        known = self._sent.get(draft.name)
+        known, fingerprint = self._sent.get(draft.name), draft.fingerprint()
         if known is not None:
             self._sent.move_to_end(draft.name)
-            # A part that was put in whole and is not the one of the last time may have dropped a field.
-            if any(known.replaced.get(path, part) != part for path, part in replaced.items()):
-                return False
+            if known.held == fingerprint:  # this very wish was compared with this very version before
+                return True
+        comparison = draft.compare()
+        replaced = {path: hash(part) for path, part in comparison.replaced.items()}
+        # A part that was put in whole and is not the one of the last time may have dropped a field.
+        if known is not None and any(known.replaced.get(path, part) != part for path, part in replaced.items()):
+            return False
         refused = _hash(comparison)
         if refused and (known is None or known.refused != refused):
             return False
-        self._remember(draft.name, _Sent(refused, replaced, draft.fingerprint()))
+        self._remember(draft.name, _Sent(refused, replaced, fingerprint))
         return True
 
     def _settle(self, draft: Draft, answer: bytes, options: WriteOptions) -> Any:

@@ -36,10 +36,6 @@ def text_at(path: str, default: str = NONE) -> Cell:
     return cell
 
 
-def yes_no(value: Any) -> str:
-    return "true" if value else "false"
-
-
 def since(path: str, default: str = UNKNOWN) -> Cell:
     """The time since the stamp at a path."""
 
