@@ -16,7 +16,7 @@ import re
 import zipfile
 from pathlib import Path
 
-TARGET = Path(__file__).parent.parent / "kopylite" / "apiserver" / "builtin" / "messages.zip"
+TARGET = Path(__file__).parent.parent / "kopylite" / "apiserver" / "request" / "messages.zip"
 MODULES = ("api", "apimachinery", "apiextensions-apiserver", "kube-aggregator")
 STABLE = re.compile(r"\.v\d+$")
 KEPT = ("k8s.io.apimachinery.pkg.",)

@@ -30,6 +30,23 @@ ASIDE = {"apiserver": {"errors", "objects", "clock", "serving"}}
 # Who may import a room from aside (lazily, for --dev and for tests).
 ASIDE_USERS = {"cli", "testing"}
 
+# The rooms of the embedded server, the same way: the first knows nobody, the last joins them all.
+APISERVER_LAYERS: list[set[str]] = [
+    {"schema", "storage"},
+    {"request", "patching"},
+    {"resources"},
+    {"printers", "builtin"},
+    {"world"},
+    {"reads"},
+    {"writes"},
+    {"deletion", "admission"},
+    {"access", "crd", "endpoints"},
+    {"openapi", "core"},
+    {"bootstrap", "controllers"},
+    {"assembly", "front"},
+    {"server"},
+]
+
 DOORS = {
     "kubernetes_asyncio": {"client/config.py", "client/transport.py", "client/credentials.py", "objects/models.py",
                            "apiserver/builtin/descriptions.py"},
@@ -46,8 +63,9 @@ PURE = {
     "workqueue/ratelimiters.py", "reconcile/request.py", "reconcile/conditions.py", "reconcile/owners.py",
     "controller/spec.py", "controller/outcome.py", "serving/probes.py", "serving/routes.py", "serving/address.py",
     "diagnostics/hotloop.py", "diagnostics/redact.py", "manager/options.py", "manager/health.py", "app.py",
-    "apiserver/schema/", "apiserver/patching/", "apiserver/builtin/", "apiserver/selectors.py",
-    "apiserver/quota_usage.py", "apiserver/openapi_v2.py",
+    "apiserver/schema/", "apiserver/patching/", "apiserver/builtin/", "apiserver/printers/", "apiserver/resources/",
+    "apiserver/request/", "apiserver/openapi/", "apiserver/crd/columns.py", "apiserver/crd/custom_resources.py",
+    "apiserver/crd/definitions.py", "apiserver/crd/validation.py", "apiserver/admission/quota_usage.py",
 }  # fmt: skip
 IMPURE_EXCEPTIONS = {"objects/models.py", "apiserver/builtin/descriptions.py", "apiserver/builtin/data.py"}
 IMPURE_MODULES = {
@@ -118,6 +136,13 @@ def rank(room: str) -> int:
     raise AssertionError(f"room {room!r} has no place in LAYERS")
 
 
+def apiserver_rank(room: str) -> int:
+    for index, layer in enumerate(APISERVER_LAYERS):
+        if room in layer:
+            return index
+    raise AssertionError(f"room {room!r} has no place in APISERVER_LAYERS")
+
+
 @pytest.mark.parametrize("path", modules(), ids=relative)
 def test_a_room_imports_only_rooms_below_it(path: Path) -> None:
     room = room_of(path)
@@ -135,6 +160,21 @@ def test_a_room_imports_only_rooms_below_it(path: Path) -> None:
             assert room in ASIDE_USERS, f"{relative(path)} imports {other}"
         else:
             assert rank(other) < rank(room), f"{relative(path)} ({room}) imports {other}"
+
+
+def apiserver_modules() -> list[Path]:
+    return [path for path in modules() if room_of(path) == "apiserver" and path != PACKAGE / "apiserver/__init__.py"]
+
+
+@pytest.mark.parametrize("path", apiserver_modules(), ids=relative)
+def test_a_room_of_the_embedded_server_imports_only_rooms_below_it(path: Path) -> None:
+    room = path.relative_to(PACKAGE / "apiserver").parts[0].removesuffix(".py")
+    for name in imports_of(path):
+        if not name.startswith("kopylite.apiserver."):
+            continue
+        other = name.split(".")[2]
+        if other != room:
+            assert apiserver_rank(other) < apiserver_rank(room), f"{relative(path)} ({room}) imports {other}"
 
 
 @pytest.mark.parametrize("path", modules(), ids=relative)

@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from kopylite.apiserver.api_services import ApiServices
-from kopylite.apiserver.authorization import AllowAll, Authorizer
+from kopylite.apiserver.access.authorization import AllowAll, Authorizer
+from kopylite.apiserver.access.rbac import RbacAuthorizer
+from kopylite.apiserver.access.reviews import Reviews
+from kopylite.apiserver.access.tokens import ServiceAccountTokens
 from kopylite.apiserver.builtin.descriptions import describe
 from kopylite.apiserver.builtin.strategies import builtin_resources
+from kopylite.apiserver.controllers.api_services import ApiServices
 from kopylite.apiserver.core import Core
-from kopylite.apiserver.crd_serving import STORAGE as CRD_STORAGE
-from kopylite.apiserver.crd_serving import CrdServing
-from kopylite.apiserver.crds import CrdStrategy
-from kopylite.apiserver.openapi_documents import OpenApi
-from kopylite.apiserver.openapi_endpoint import OpenApiEndpoint
-from kopylite.apiserver.pods import PodEndpoints
-from kopylite.apiserver.printers import columns_of
-from kopylite.apiserver.rbac import RbacAuthorizer
-from kopylite.apiserver.requests import User
-from kopylite.apiserver.resources import Resource
-from kopylite.apiserver.reviews import Reviews
-from kopylite.apiserver.scale import ScaleEndpoint
-from kopylite.apiserver.strategy import Environment
-from kopylite.apiserver.tokens import ServiceAccountTokens
-from kopylite.apiserver.version import respond_health, respond_version
+from kopylite.apiserver.crd.definitions import CrdStrategy
+from kopylite.apiserver.crd.serving import STORAGE as CRD_STORAGE
+from kopylite.apiserver.crd.serving import CrdServing
+from kopylite.apiserver.endpoints.pods import PodEndpoints
+from kopylite.apiserver.endpoints.scale import ScaleEndpoint
+from kopylite.apiserver.endpoints.version import respond_health, respond_version
+from kopylite.apiserver.openapi.documents import OpenApi
+from kopylite.apiserver.openapi.endpoint import OpenApiEndpoint
+from kopylite.apiserver.printers.columns import columns_of
+from kopylite.apiserver.request.request import User
+from kopylite.apiserver.resources.registry import Resource
+from kopylite.apiserver.resources.strategy import Environment
 from kopylite.apiserver.world import World
 
 

@@ -5,21 +5,21 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 
-from kopylite.apiserver.authorization import Authorizer, forbidden
-from kopylite.apiserver.decoding import decode_object
-from kopylite.apiserver.deletion import Deleter
-from kopylite.apiserver.discovery import Discovery, page_not_found
-from kopylite.apiserver.lists import Reader
-from kopylite.apiserver.negotiation import Media, accept_media, decode_body
-from kopylite.apiserver.options import delete_options, list_options, write_options
-from kopylite.apiserver.patches import patch
-from kopylite.apiserver.request_log import RequestLog
-from kopylite.apiserver.requests import Request, Response, Target, parse_target
-from kopylite.apiserver.resources import Resource
-from kopylite.apiserver.views import View
-from kopylite.apiserver.watches import Watch
+from kopylite.apiserver.access.authorization import Authorizer, forbidden
+from kopylite.apiserver.deletion.deleter import Deleter
+from kopylite.apiserver.endpoints.discovery import Discovery, page_not_found
+from kopylite.apiserver.reads.lists import Reader
+from kopylite.apiserver.reads.views import View
+from kopylite.apiserver.reads.watches import Watch
+from kopylite.apiserver.request.log import RequestLog
+from kopylite.apiserver.request.negotiation import Media, accept_media, decode_body
+from kopylite.apiserver.request.options import delete_options, list_options, write_options
+from kopylite.apiserver.request.request import Request, Response, Target, parse_target
+from kopylite.apiserver.resources.registry import Resource
 from kopylite.apiserver.world import Call, Disconnect, World, not_found, qualified_details
-from kopylite.apiserver.writes import UpdatePolicy, Writer, Written, check_name
+from kopylite.apiserver.writes.decoding import decode_object
+from kopylite.apiserver.writes.patches import patch
+from kopylite.apiserver.writes.writer import UpdatePolicy, Writer, Written, check_name
 from kopylite.errors import (
     ApiError,
     BadRequest,

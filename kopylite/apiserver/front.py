@@ -8,9 +8,9 @@ from typing import Any
 from aiohttp import web
 from multidict import CIMultiDict
 
-from kopylite.apiserver.authentication import Authenticator, impersonated
+from kopylite.apiserver.access.authentication import Authenticator, impersonated
 from kopylite.apiserver.core import MAX_BODY_BYTES, Core, error_response, too_large
-from kopylite.apiserver.requests import Request, Response, parse_query
+from kopylite.apiserver.request.request import Request, Response, parse_query
 from kopylite.apiserver.world import Disconnect
 from kopylite.errors import ApiError
 

@@ -11,13 +11,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from kopylite.apiserver.access.authentication import Authenticator
+from kopylite.apiserver.access.kubeconfig import kubeconfig
 from kopylite.apiserver.assembly import assemble
-from kopylite.apiserver.authentication import Authenticator
-from kopylite.apiserver.bootstrap import bootstrap
-from kopylite.apiserver.kubeconfig import kubeconfig
-from kopylite.apiserver.persistence import Saver, load_store
-from kopylite.apiserver.requests import ADMIN, Request, Response, User
-from kopylite.apiserver.store import Store
+from kopylite.apiserver.bootstrap.cluster import bootstrap
+from kopylite.apiserver.request.request import ADMIN, Request, Response, User
+from kopylite.apiserver.storage.persistence import Saver, load_store
+from kopylite.apiserver.storage.store import Store
 from kopylite.apiserver.world import NEWEST_MINOR, Hooks, World
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.errors import UsageError
@@ -172,7 +172,7 @@ class ApiServer:
     def _ssl_context(self) -> ssl.SSLContext | None:
         if not self.options.tls:
             return None
-        from kopylite.apiserver.tls import server_context
+        from kopylite.apiserver.access.tls import server_context
         from kopylite.serving.certificates import CertificateAuthority
 
         if self.authority is None:

@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
-from kopylite.apiserver.history import Record
-from kopylite.apiserver.requests import Request, Response, Target
-from kopylite.apiserver.resources import Registry, Resource
-from kopylite.apiserver.store import Store
+from kopylite.apiserver.request.request import Request, Response, Target
+from kopylite.apiserver.resources.registry import Registry, Resource
+from kopylite.apiserver.storage.history import Record
+from kopylite.apiserver.storage.store import Store
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.errors import NotFound
 

@@ -85,8 +85,8 @@ def run(args: argparse.Namespace) -> int:
 def options_of(args: argparse.Namespace) -> ApiServerOptions:
     """The server's options. Raises UsageError for what must not be combined."""
     from kopylite.apiserver.controllers import NAMES
+    from kopylite.apiserver.endpoints.version import parse_kubernetes_version
     from kopylite.apiserver.server import ApiServerOptions
-    from kopylite.apiserver.version import parse_kubernetes_version
 
     if not _is_loopback(args.host):
         if not args.allow_remote:
@@ -122,7 +122,7 @@ def _is_loopback(host: str) -> bool:
 async def _serve(options: ApiServerOptions, kubeconfig: Path, simulate: bool) -> None:
     import anyio
 
-    from kopylite.apiserver.kubeconfig import write_private
+    from kopylite.apiserver.access.kubeconfig import write_private
     from kopylite.apiserver.server import ApiServer
     from kopylite.cli.signals import stop_on_signals
     from kopylite.testing.simulator import Simulation, Simulator

@@ -86,7 +86,7 @@ def _value(name: str, schema: dict[str, Any]) -> Any:
 @contextmanager
 def _published(source: Path, target: Path) -> Iterator[None]:
     """A copy of the kubeconfig where it is easy to name, as long as it is of use."""
-    from kopylite.apiserver.kubeconfig import write_private
+    from kopylite.apiserver.access.kubeconfig import write_private
 
     text = source.read_text()
     try:

@@ -17,7 +17,7 @@ from kopylite.testing.requestlog import RequestLog
 
 if TYPE_CHECKING:
     from kopylite.apiserver.server import ApiServer, ApiServerOptions
-    from kopylite.apiserver.store import Store
+    from kopylite.apiserver.storage.store import Store
     from kopylite.apiserver.world import Hooks
     from kopylite.serving.certificates import CertificateAuthority
     from kopylite.testing.simulator import Simulation
@@ -178,7 +178,7 @@ class EmbeddedCluster(Cluster):
         return self._at_once(lambda: self.server.world.store.compact())
 
     async def _start_server(self) -> None:
-        from kopylite.apiserver.kubeconfig import write_private
+        from kopylite.apiserver.access.kubeconfig import write_private
         from kopylite.apiserver.server import ApiServer
 
         server = ApiServer(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from kopylite.clock import Clock
 
 if TYPE_CHECKING:
-    from kopylite.apiserver.requests import Request, Response
+    from kopylite.apiserver.request.request import Request, Response
 
 WRITE_VERBS = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 # The newest are kept; a test that looks at its requests has few.
@@ -88,7 +88,7 @@ class RequestLog:
 
     async def note(self, request: Request, response: Response) -> Response:
         """The server's hook: keep a request; its answer goes on as it is."""
-        from kopylite.apiserver.requests import parse_target
+        from kopylite.apiserver.request.request import parse_target
 
         target = parse_target(request)
         logged = LoggedRequest(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kopylite.apiserver.custom_resources import CustomResourceStrategy
+from kopylite.apiserver.crd.custom_resources import CustomResourceStrategy
 from kopylite.apiserver.schema.cel.syntax import SyntaxProblem, parse
 from kopylite.apiserver.schema.default import copy_json, default
 from kopylite.apiserver.schema.definition import definition_errors

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kopylite.apiserver.history import DELETED, Collection
-from kopylite.apiserver.store import AlreadyStored, Store
+from kopylite.apiserver.storage.history import DELETED, Collection
+from kopylite.apiserver.storage.store import AlreadyStored, Store
 
 STORAGE = "widgets.example.com"
 KEYS = [f"{namespace}/{name}" for namespace in ("a", "a-b", "b") for name in ("x", "y", "z")]

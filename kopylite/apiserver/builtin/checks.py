@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from kopylite.apiserver.builtin.quantities import parse_quantity
-from kopylite.apiserver.names import label_errors, label_key_errors, label_value_errors, subdomain_errors
 from kopylite.apiserver.schema.field_errors import (
     FieldError,
     RawText,
@@ -19,6 +18,7 @@ from kopylite.apiserver.schema.field_errors import (
     required,
     unsupported,
 )
+from kopylite.apiserver.schema.names import label_errors, label_key_errors, label_value_errors, subdomain_errors
 
 Object = dict[str, Any]
 Errors = list[FieldError]

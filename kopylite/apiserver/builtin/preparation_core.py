@@ -11,7 +11,7 @@ from typing import Any
 
 from kopylite.apiserver.builtin.quantities import parse_quantity
 from kopylite.apiserver.patching.copying import copied
-from kopylite.apiserver.strategy import Environment
+from kopylite.apiserver.resources.strategy import Environment
 from kopylite.errors import Forbidden
 
 Object = dict[str, Any]

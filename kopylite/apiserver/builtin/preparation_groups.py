@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kopylite.apiserver.strategy import Environment
+from kopylite.apiserver.resources.strategy import Environment
 
 Object = dict[str, Any]
 

@@ -13,9 +13,9 @@ from kopylite.apiserver.builtin import validation_networking as networking
 from kopylite.apiserver.builtin import validation_pods as pods
 from kopylite.apiserver.builtin import validation_volumes as volumes
 from kopylite.apiserver.builtin import validation_workloads as workloads
-from kopylite.apiserver.names import label_errors, path_segment_errors, subdomain_errors
+from kopylite.apiserver.resources.strategy import Environment
 from kopylite.apiserver.schema.field_errors import FieldError
-from kopylite.apiserver.strategy import Environment
+from kopylite.apiserver.schema.names import label_errors, path_segment_errors, subdomain_errors
 
 Object = dict[str, Any]
 Decoded = Callable[[Object], None]

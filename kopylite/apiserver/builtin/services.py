@@ -7,7 +7,7 @@ import ipaddress
 from collections.abc import Callable
 from typing import Any
 
-from kopylite.apiserver.strategy import Environment
+from kopylite.apiserver.resources.strategy import Environment
 
 Object = dict[str, Any]
 

@@ -15,10 +15,10 @@ from kopylite.apiserver.builtin.scalars import Reading, Undecodable
 from kopylite.apiserver.builtin.warnings import DEPRECATED
 from kopylite.apiserver.patching.apply.field_manager import EMPTY
 from kopylite.apiserver.patching.copying import copied
-from kopylite.apiserver.resources import Resource, ScalePaths, Subresource
+from kopylite.apiserver.resources.registry import Resource, ScalePaths, Subresource
+from kopylite.apiserver.resources.strategy import Environment
 from kopylite.apiserver.schema.field_errors import FieldError
 from kopylite.apiserver.schema.node import SchemaNode
-from kopylite.apiserver.strategy import Environment
 from kopylite.errors import BadRequest
 
 Object = dict[str, Any]

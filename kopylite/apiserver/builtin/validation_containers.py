@@ -8,8 +8,8 @@ from typing import Any
 from kopylite.apiserver.builtin import checks
 from kopylite.apiserver.builtin.checks import Errors, Object
 from kopylite.apiserver.builtin.quantities import parse_quantity
-from kopylite.apiserver.names import label_key_errors, subdomain_errors
 from kopylite.apiserver.schema.field_errors import duplicate, forbidden, invalid, not_found, required, unsupported
+from kopylite.apiserver.schema.names import label_key_errors, subdomain_errors
 
 PROTOCOLS = ("SCTP", "TCP", "UDP")
 _STANDARD = frozenset({"cpu", "memory", "ephemeral-storage", "storage"})

@@ -10,8 +10,8 @@ from kopylite.apiserver.builtin import checks
 from kopylite.apiserver.builtin.checks import Errors, Object
 from kopylite.apiserver.builtin.quantities import parse_quantity
 from kopylite.apiserver.builtin.validation_scheduling import EFFECTS
-from kopylite.apiserver.names import label_key_errors
 from kopylite.apiserver.schema.field_errors import FieldError, duplicate, forbidden, invalid, required, too_long
+from kopylite.apiserver.schema.names import label_key_errors
 
 MAX_CONTENT = 1024 * 1024
 _FROZEN = "field is immutable when `immutable` is set"

@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 
 from kopylite.apiserver.builtin import checks
 from kopylite.apiserver.builtin.checks import Errors, Object
-from kopylite.apiserver.names import label_errors, path_segment_errors, subdomain_errors
 from kopylite.apiserver.schema.field_errors import duplicate, forbidden, invalid, required, unsupported
+from kopylite.apiserver.schema.names import label_errors, path_segment_errors, subdomain_errors
 
 RBAC = "rbac.authorization.k8s.io"
 MAX_USER_PRIORITY = 1_000_000_000

@@ -8,8 +8,8 @@ import re
 from kopylite.apiserver.builtin import checks
 from kopylite.apiserver.builtin.checks import Errors, Object
 from kopylite.apiserver.builtin.validation_containers import PROTOCOLS
-from kopylite.apiserver.names import label_errors, subdomain_errors
 from kopylite.apiserver.schema.field_errors import RawText, duplicate, forbidden, invalid, required
+from kopylite.apiserver.schema.names import label_errors, subdomain_errors
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _WILDCARD = re.compile(rf"\*\.{_LABEL}(\.{_LABEL})*")

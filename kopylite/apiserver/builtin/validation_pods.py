@@ -10,8 +10,8 @@ from kopylite.apiserver.builtin.checks import Errors, Object
 from kopylite.apiserver.builtin.validation_containers import containers, init_containers, resource_amount, user_ids
 from kopylite.apiserver.builtin.validation_scheduling import affinity, spread_constraints, tolerations
 from kopylite.apiserver.builtin.validation_volumes import volumes
-from kopylite.apiserver.names import label_errors
 from kopylite.apiserver.schema.field_errors import RawText, forbidden, invalid, required, unsupported
+from kopylite.apiserver.schema.names import label_errors
 
 _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 _NO_CHANGE = (

@@ -6,8 +6,8 @@ from typing import Any
 
 from kopylite.apiserver.builtin import checks
 from kopylite.apiserver.builtin.checks import Errors, Object
-from kopylite.apiserver.names import label_value_errors
 from kopylite.apiserver.schema.field_errors import duplicate, invalid, required, unsupported
+from kopylite.apiserver.schema.names import label_value_errors
 
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 

@@ -10,8 +10,8 @@ from kopylite.apiserver.builtin import checks
 from kopylite.apiserver.builtin.checks import Errors, Object
 from kopylite.apiserver.builtin.services import CLUSTER_IPS, NODE_PORTS, is_external
 from kopylite.apiserver.builtin.validation_containers import PROTOCOLS
-from kopylite.apiserver.names import label_errors
 from kopylite.apiserver.schema.field_errors import duplicate, forbidden, invalid, required, unsupported
+from kopylite.apiserver.schema.names import label_errors
 
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _MAX_STICKY_SECONDS = 86400

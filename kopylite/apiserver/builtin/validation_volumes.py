@@ -8,8 +8,8 @@ from typing import Any
 from kopylite.apiserver.builtin import checks
 from kopylite.apiserver.builtin.checks import Errors, Object
 from kopylite.apiserver.builtin.quantities import parse_quantity
-from kopylite.apiserver.names import label_errors
 from kopylite.apiserver.schema.field_errors import duplicate, forbidden, invalid, required, unsupported
+from kopylite.apiserver.schema.names import label_errors
 
 ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 _BAD_MODE = "must be a number between 0 and 0777 (octal), both inclusive"

@@ -10,8 +10,8 @@ from kopylite.apiserver.builtin.cron import schedule_problem, time_zone_problem
 from kopylite.apiserver.builtin.preparation_groups import CONTROLLER_UID
 from kopylite.apiserver.builtin.validation_pods import pod_template
 from kopylite.apiserver.builtin.validation_volumes import claim_spec
-from kopylite.apiserver.names import label_errors
 from kopylite.apiserver.schema.field_errors import forbidden, invalid, required, unsupported
+from kopylite.apiserver.schema.names import label_errors
 
 _MISMATCH = "`selector` does not match template `labels`"
 

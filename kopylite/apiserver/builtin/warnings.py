@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from kopylite.apiserver.builtin.quantities import parse_quantity
-from kopylite.apiserver.names import label_errors
 from kopylite.apiserver.schema.field_errors import go_quote
+from kopylite.apiserver.schema.names import label_errors
 
 Object = dict[str, Any]
 Warn = Callable[[Object, Object | None], list[str]]

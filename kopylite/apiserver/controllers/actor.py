@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from kopylite.apiserver.core import Core
-from kopylite.apiserver.history import Record
-from kopylite.apiserver.requests import AUTHENTICATED, MASTERS, Request, User
-from kopylite.apiserver.resources import Resource
+from kopylite.apiserver.request.request import AUTHENTICATED, MASTERS, Request, User
+from kopylite.apiserver.resources.registry import Resource
+from kopylite.apiserver.storage.history import Record
 from kopylite.errors import api_error
 
 _SERVICE_ACCOUNTS = ("system:serviceaccounts", "system:serviceaccounts:kube-system")

@@ -12,7 +12,7 @@ from kopylite.apiserver.controllers.namespaces import NamespaceController
 from kopylite.apiserver.controllers.publisher import NamespacePublisher
 from kopylite.apiserver.controllers.quotas import QuotaController
 from kopylite.apiserver.core import Core
-from kopylite.apiserver.history import Change
+from kopylite.apiserver.storage.history import Change
 from kopylite.errors import UsageError
 
 

@@ -8,10 +8,10 @@ from kopylite.apiserver.controllers.actor import Actor
 from kopylite.apiserver.controllers.ownership import Item, Owner, OwnerGraph, Ownership, ownership_of
 from kopylite.apiserver.controllers.worklist import WorkList
 from kopylite.apiserver.core import Core
-from kopylite.apiserver.crd_serving import STORAGE as CRDS
-from kopylite.apiserver.history import DELETED, Change, Record
-from kopylite.apiserver.metadata import FOREGROUND, ORPHAN, timestamp
-from kopylite.apiserver.resources import Resource
+from kopylite.apiserver.crd.serving import STORAGE as CRDS
+from kopylite.apiserver.resources.registry import Resource
+from kopylite.apiserver.storage.history import DELETED, Change, Record
+from kopylite.apiserver.writes.metadata import FOREGROUND, ORPHAN, timestamp
 from kopylite.errors import NotFound
 
 NAME = "generic-garbage-collector"

@@ -10,9 +10,9 @@ from kopylite.apiserver.controllers.actor import Actor, path_of
 from kopylite.apiserver.controllers.ownership import ownership_of
 from kopylite.apiserver.controllers.worklist import WorkList
 from kopylite.apiserver.core import Core
-from kopylite.apiserver.history import DELETED, Change, Record
-from kopylite.apiserver.metadata import timestamp
-from kopylite.apiserver.resources import Resource
+from kopylite.apiserver.resources.registry import Resource
+from kopylite.apiserver.storage.history import DELETED, Change, Record
+from kopylite.apiserver.writes.metadata import timestamp
 from kopylite.errors import NotFound
 
 NAME = "namespace-controller"

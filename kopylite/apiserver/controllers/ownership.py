@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from kopylite.apiserver.history import Record
-from kopylite.apiserver.metadata import FOREGROUND, ORPHAN
+from kopylite.apiserver.storage.history import Record
+from kopylite.apiserver.writes.metadata import FOREGROUND, ORPHAN
 
 
 class Item(NamedTuple):

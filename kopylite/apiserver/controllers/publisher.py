@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from kopylite.apiserver.admission.service_accounts import ServiceAccountAdmission
 from kopylite.apiserver.controllers.actor import MERGE, Actor
 from kopylite.apiserver.controllers.ownership import ownership_of
 from kopylite.apiserver.controllers.worklist import WorkList
 from kopylite.apiserver.core import Core
-from kopylite.apiserver.history import DELETED, Change, Record
-from kopylite.apiserver.service_accounts import ServiceAccountAdmission
+from kopylite.apiserver.storage.history import DELETED, Change, Record
 from kopylite.errors import AlreadyExists, NotFound
 
 NAME = "root-ca-cert-publisher"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import bisect
 
+from kopylite.apiserver.admission.quota_usage import quantities
+from kopylite.apiserver.admission.quotas import STORAGE, Quotas
 from kopylite.apiserver.controllers.actor import Actor
 from kopylite.apiserver.controllers.worklist import WorkList
 from kopylite.apiserver.core import Core
-from kopylite.apiserver.history import MODIFIED, Change
-from kopylite.apiserver.quota_usage import quantities
-from kopylite.apiserver.quotas import STORAGE, Quotas
+from kopylite.apiserver.storage.history import MODIFIED, Change
 from kopylite.errors import NotFound
 
 NAME = "resourcequota-controller"

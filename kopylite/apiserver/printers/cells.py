@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from kopylite.apiserver.resources import Column
-from kopylite.apiserver.tables import NAME, Since, age_cell
+from kopylite.apiserver.printers.tables import NAME, Since, age_cell
+from kopylite.apiserver.resources.registry import Column
 
 Object = dict[str, Any]
 Cell = Callable[[Object], Any]

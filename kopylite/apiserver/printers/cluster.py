@@ -17,9 +17,9 @@ from kopylite.apiserver.printers.cells import (
     read,
     text_at,
 )
-from kopylite.apiserver.resources import Column
-from kopylite.apiserver.scale import selector_text
-from kopylite.apiserver.tables import Since, name_cell
+from kopylite.apiserver.printers.tables import Since, name_cell
+from kopylite.apiserver.request.selectors import selector_text
+from kopylite.apiserver.resources.registry import Column
 
 _ACCESS_MODES = {
     "ReadWriteOnce": "RWO",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kopylite.apiserver.printers.cells import AGE, Object, at, columns, read, text_at
-from kopylite.apiserver.tables import created_cell
+from kopylite.apiserver.printers.tables import created_cell
 
 _INTEGER, _BOOLEAN = "integer", "boolean"
 

@@ -19,8 +19,8 @@ from kopylite.apiserver.printers.cells import (
     since,
     text_at,
 )
-from kopylite.apiserver.scale import selector_text
-from kopylite.apiserver.tables import Since, age
+from kopylite.apiserver.printers.tables import Since, age
+from kopylite.apiserver.request.selectors import selector_text
 
 _TEMPLATE = "spec.template.spec.containers"
 _CONTAINERS, _IMAGES = containers_of(_TEMPLATE, "name"), containers_of(_TEMPLATE, "image")

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from kopylite.apiserver.names import dns1035_errors, label_key_errors, label_value_errors, path_segment_errors
 from kopylite.apiserver.schema import field_errors as errors
 from kopylite.apiserver.schema.field_errors import FieldError, at, child
+from kopylite.apiserver.schema.names import dns1035_errors, label_key_errors, label_value_errors, path_segment_errors
 from kopylite.apiserver.schema.node import SchemaNode
 
 _TIME = "time"

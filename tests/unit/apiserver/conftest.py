@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kopylite.apiserver.requests import ADMIN, Request, Response, User
+from kopylite.apiserver.request.request import ADMIN, Request, Response, User
 from kopylite.apiserver.server import ApiServer, ApiServerOptions
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"

@@ -9,7 +9,7 @@ from typing import Any
 
 import anyio
 
-from kopylite.apiserver.requests import Request
+from kopylite.apiserver.request.request import Request
 from kopylite.apiserver.server import ApiServer, ApiServerOptions
 from kopylite.clock import SYSTEM_CLOCK, Clock
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from kopylite.apiserver.authentication import Authenticator, certificate_user, impersonated
-from kopylite.apiserver.authorization import AllowAll
-from kopylite.apiserver.requests import ADMIN, Request, User
+from kopylite.apiserver.access.authentication import Authenticator, certificate_user, impersonated
+from kopylite.apiserver.access.authorization import AllowAll
+from kopylite.apiserver.request.request import ADMIN, Request, User
 from kopylite.apiserver.server import ApiServer, ApiServerOptions
 from kopylite.errors import Forbidden, Unauthorized
 from tests.unit.apiserver.conftest import Api

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from kopylite.apiserver.requests import ADMIN, Request
+from kopylite.apiserver.request.request import ADMIN, Request
 from kopylite.apiserver.server import ApiServer, ApiServerOptions
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

@@ -15,8 +15,8 @@ import pytest
 
 from kopylite.apiserver.builtin.strategies import builtin_resources
 from kopylite.apiserver.patching.apply import update_managed_fields
-from kopylite.apiserver.resources import Resource
-from kopylite.apiserver.strategy import Environment
+from kopylite.apiserver.resources.registry import Resource
+from kopylite.apiserver.resources.strategy import Environment
 from kopylite.clock import SYSTEM_CLOCK
 
 RECORDED = Path(__file__).parent / "recorded"

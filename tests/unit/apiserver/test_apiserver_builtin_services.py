@@ -7,7 +7,7 @@ import ipaddress
 from typing import Any
 
 from kopylite.apiserver.builtin.services import CLUSTER_IPS, NODE_PORTS, create_service, update_service
-from kopylite.apiserver.strategy import Environment
+from kopylite.apiserver.resources.strategy import Environment
 from kopylite.clock import SYSTEM_CLOCK
 
 Object = dict[str, Any]

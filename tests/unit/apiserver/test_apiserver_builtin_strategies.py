@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kopylite.apiserver.builtin.strategies import BuiltinStrategy, builtin_resources
-from kopylite.apiserver.resources import Resource
-from kopylite.apiserver.strategy import Environment
+from kopylite.apiserver.resources.registry import Resource
+from kopylite.apiserver.resources.strategy import Environment
 from kopylite.clock import SYSTEM_CLOCK
 from kopylite.errors import Forbidden
 

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from kopylite.apiserver.requests import Request, Response
+from kopylite.apiserver.request.request import Request, Response
 from kopylite.apiserver.server import ApiServer, ApiServerOptions
 from kopylite.errors import Conflict
 from tests.operators import eventually

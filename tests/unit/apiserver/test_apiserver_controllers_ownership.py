@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kopylite.apiserver.controllers.ownership import Item, OwnerGraph, Ownership, ownership_of
-from kopylite.apiserver.history import Record
+from kopylite.apiserver.storage.history import Record
 
 UIDS = st.sampled_from(["u0", "u1", "u2", "u3"])
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 import yaml
 
-from kopylite.apiserver.requests import Response, User
+from kopylite.apiserver.request.request import Response, User
 from kopylite.apiserver.world import Disconnect
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kopylite.apiserver.requests import Request
+from kopylite.apiserver.request.request import Request
 from kopylite.apiserver.server import ApiServer, ApiServerOptions
 
 WIDGETS = "/apis/example.com/v1/namespaces/default/widgets"

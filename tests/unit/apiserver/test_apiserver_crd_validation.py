@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kopylite.apiserver.crd_validation import crd_errors, is_true, status_errors
+from kopylite.apiserver.crd.validation import crd_errors, is_true, status_errors
 
 VERSION: dict[str, Any] = {
     "name": "v1",

@@ -6,8 +6,8 @@ from typing import Any, cast
 
 import pytest
 
-from kopylite.apiserver import crds
-from kopylite.apiserver.strategy import Strategy
+from kopylite.apiserver.crd import definitions as crds
+from kopylite.apiserver.resources.strategy import Strategy
 
 NOW, LATER = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
 

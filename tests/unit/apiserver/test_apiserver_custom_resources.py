@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from kopylite.apiserver.custom_resources import CustomResourceStrategy, finalizer_warnings
-from kopylite.apiserver.resources import ScalePaths
+from kopylite.apiserver.crd.custom_resources import CustomResourceStrategy, finalizer_warnings
+from kopylite.apiserver.resources.registry import ScalePaths
 from kopylite.errors import BadRequest
 
 SPEC: dict[str, Any] = {

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kopylite.apiserver.lists import decode_token, encode_token
+from kopylite.apiserver.reads.lists import decode_token, encode_token
 from kopylite.errors import BadRequest
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from kopylite.apiserver import crds
 from kopylite.apiserver.builtin.strategies import builtin_resources
-from kopylite.apiserver.openapi_documents import OpenApi
-from kopylite.apiserver.resources import Registry
+from kopylite.apiserver.crd import definitions as crds
+from kopylite.apiserver.openapi.documents import OpenApi
+from kopylite.apiserver.resources.registry import Registry
+from kopylite.apiserver.resources.strategy import Environment
 from kopylite.apiserver.schema.publish import published
-from kopylite.apiserver.strategy import Environment
 from kopylite.clock import SystemClock
 
 META = "io.k8s.apimachinery.pkg.apis.meta.v1"

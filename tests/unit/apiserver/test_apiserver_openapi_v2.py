@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kopylite.apiserver.openapi_v2 import definition, document, to_protobuf
+from kopylite.apiserver.openapi.v2 import definition, document, to_protobuf
 
 GVK = {"x-kubernetes-group-version-kind": [{"group": "example.com", "kind": "Widget", "version": "v1"}]}
 OPEN = "x-kubernetes-preserve-unknown-fields"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kopylite.apiserver.protobuf import MalformedProtobuf, decode
+from kopylite.apiserver.request.protobuf import MalformedProtobuf, decode
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kopylite.apiserver.quota_usage import add, counted_by, is_best_effort, quantities, unspecified, usage_of
-from kopylite.apiserver.quotas import in_scope
+from kopylite.apiserver.admission.quota_usage import add, counted_by, is_best_effort, quantities, unspecified, usage_of
+from kopylite.apiserver.admission.quotas import in_scope
 
 
 def container(name: str = "c", restart: str = "", **resources: dict[str, str]) -> dict[str, Any]:

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 import yaml
 
-from kopylite.apiserver import crds
 from kopylite.apiserver.builtin.strategies import builtin_resources
-from kopylite.apiserver.custom_resources import CustomResourceStrategy
-from kopylite.apiserver.openapi_documents import OpenApi
-from kopylite.apiserver.resources import Registry
-from kopylite.apiserver.strategy import Environment
+from kopylite.apiserver.crd import definitions as crds
+from kopylite.apiserver.crd.custom_resources import CustomResourceStrategy
+from kopylite.apiserver.openapi.documents import OpenApi
+from kopylite.apiserver.resources.registry import Registry
+from kopylite.apiserver.resources.strategy import Environment
 from kopylite.clock import SystemClock
 
 FOLDER = os.environ.get("KOPYLITE_FIELD_CRDS", "")

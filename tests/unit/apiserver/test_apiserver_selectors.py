@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kopylite.apiserver.selectors import parse_field_selector, parse_label_selector
+from kopylite.apiserver.request.selectors import parse_field_selector, parse_label_selector
 from kopylite.errors import BadRequest
 
 LABELS = st.dictionaries(st.sampled_from("abc"), st.sampled_from(["", "x", "y"]))

@@ -12,9 +12,9 @@ import msgspec
 import pytest
 import yaml
 
-from kopylite.apiserver.bootstrap import bootstrap
-from kopylite.apiserver.kubeconfig import write_private
-from kopylite.apiserver.requests import Request
+from kopylite.apiserver.access.kubeconfig import write_private
+from kopylite.apiserver.bootstrap.cluster import bootstrap
+from kopylite.apiserver.request.request import Request
 from kopylite.apiserver.server import ApiServer, ApiServerOptions
 from kopylite.errors import UsageError
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from kopylite.apiserver.printers import columns_of
-from kopylite.apiserver.tables import age, short_duration
+from kopylite.apiserver.printers.columns import columns_of
+from kopylite.apiserver.printers.tables import age, short_duration
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 DAY, YEAR = 86400, 365 * 86400

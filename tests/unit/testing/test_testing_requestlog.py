@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from kopylite.apiserver.requests import Request, Response, User
+from kopylite.apiserver.request.request import Request, Response, User
 from kopylite.testing.clock import VirtualClock
 from kopylite.testing.requestlog import KEPT_REQUESTS, RequestLog
 

@@ -1,0 +1,123 @@
+"""ResourceQuotas: what a namespace has used of them, and the admission plug-in that refuses more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kopylite.apiserver.admission.quota_usage import (
+    Amounts,
+    add,
+    counted_by,
+    is_best_effort,
+    quantities,
+    unspecified,
+    usage_of,
+)
+from kopylite.apiserver.world import Admission, World, qualified_details
+from kopylite.errors import Forbidden
+
+STORAGE = "resourcequotas"
+# What an update can make grow.
+_GROWING = ("pods", "services", "persistentvolumeclaims")
+
+Object = dict[str, Any]
+
+
+class Quotas:
+    """The quotas of all namespaces.
+
+    Usage is counted when it is asked for, from what is stored: nobody can slip in between.
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def of(self, namespace: str) -> list[Object]:
+        return [record.decode() for record in self._records(STORAGE, namespace)] if namespace else []
+
+    def used(self, quota: Mapping[str, Any], hard: Amounts) -> Amounts:
+        """What is used of each resource in `hard`, in the namespace and the scopes of the quota."""
+        total = quantities(dict.fromkeys(hard, "0"))
+        for storage in {counted_by(name) for name in hard}:
+            for record in self._records(storage, quota["metadata"]["namespace"]):
+                obj = record.decode()
+                if in_scope(quota, storage, obj):
+                    total = add(total, {k: v for k, v in usage_of(storage, obj).items() if k in hard})
+        return total
+
+    async def admit(self, admission: Admission) -> None:
+        """Raises Forbidden: the object would take more than a quota leaves."""
+        call, obj, old = admission.call, admission.obj, admission.old
+        storage = call.resource.storage
+        if obj is None or call.target.subresource not in ("", "resize") or (old and storage not in _GROWING):
+            return
+        for quota in self.of(call.target.namespace):
+            if in_scope(quota, storage, obj):
+                self._check(admission, quota, storage, obj, old)
+
+    def _check(self, admission: Admission, quota: Object, storage: str, obj: Object, old: Object | None) -> None:
+        hard = quantities((quota.get("status") or {}).get("hard") or quota["spec"].get("hard"))
+        name = quota["metadata"]["name"]
+        if storage == "pods" and old is None and (missing := unspecified(obj["spec"], hard)):
+            raise _forbidden(admission, f"failed quota: {name}: must specify {missing}")
+        wanted = usage_of(storage, obj)
+        if old is not None:
+            wanted = add(wanted, usage_of(storage, old), sign=-1)
+        wanted = {key: quantity for key, quantity in wanted.items() if key in hard and quantity.value > 0}
+        if not wanted:
+            return
+        used = self.used(quota, {key: hard[key] for key in wanted})
+        after = add(used, wanted)
+        exceeded = sorted(key for key in wanted if after[key].value > hard[key].value)
+        if exceeded:
+            parts = (_shown(amounts, exceeded) for amounts in (wanted, used, hard))
+            text = "exceeded quota: {}, requested: {}, used: {}, limited: {}"
+            raise _forbidden(admission, text.format(name, *parts))
+
+    def _records(self, storage: str, namespace: str) -> Iterator[Any]:
+        store = self._world.store
+        prefix = f"{namespace}/"
+        return store.collection(storage).scan(prefix, prefix, store.version)
+
+
+def _shown(amounts: Amounts, names: list[str]) -> str:
+    return ",".join(f"{name}={amounts[name].text()}" for name in names)
+
+
+def _forbidden(admission: Admission, text: str) -> Forbidden:
+    resource = admission.call.resource
+    name = str((admission.obj or {})["metadata"].get("name", ""))
+    details = qualified_details(resource, name)
+    return Forbidden(f'{resource.qualified} "{name}" is forbidden: {text}', details=details)
+
+
+def in_scope(quota: Mapping[str, Any], storage: str, obj: Object) -> bool:
+    """Whether the quota counts the object: all of its scopes match. Scopes are about pods."""
+    spec = quota["spec"]
+    terms = [{"scopeName": scope, "operator": "Exists"} for scope in spec.get("scopes") or ()]
+    terms += (spec.get("scopeSelector") or {}).get("matchExpressions") or []
+    return not terms or (storage == "pods" and all(_matches(term, obj["spec"]) for term in terms))
+
+
+def _matches(term: Mapping[str, Any], spec: Object) -> bool:
+    scope = term["scopeName"]
+    if scope == "PriorityClass":
+        name, values = spec.get("priorityClassName", ""), term.get("values") or ()
+        operator = term["operator"]
+        return {"In": name in values, "NotIn": name not in values, "Exists": bool(name)}.get(operator, not name)
+    if scope == "CrossNamespacePodAffinity":
+        return _crosses_namespaces(spec.get("affinity"))
+    terminating = spec.get("activeDeadlineSeconds") is not None
+    best_effort = is_best_effort(spec)
+    found = {"Terminating": terminating, "NotTerminating": not terminating, "BestEffort": best_effort}
+    return found.get(scope, not best_effort)
+
+
+def _crosses_namespaces(value: Any) -> bool:
+    """Whether a term of an affinity names namespaces, of its own or by a selector."""
+    if isinstance(value, dict):
+        return any(value.get(key) for key in ("namespaces", "namespaceSelector")) or any(
+            map(_crosses_namespaces, value.values())
+        )
+    return isinstance(value, list) and any(map(_crosses_namespaces, value))

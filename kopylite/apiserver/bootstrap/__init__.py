@@ -1,0 +1,1 @@
+"""What a cluster holds before the first client comes."""

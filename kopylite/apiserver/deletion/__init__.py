@@ -1,0 +1,1 @@
+"""What a DELETE means: preconditions, grace, finalizers, propagation."""

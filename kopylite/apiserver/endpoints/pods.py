@@ -1,0 +1,86 @@
+"""What is special about pods without a kubelet: binding to a node, and eviction."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from kopylite.apiserver.deletion.deleter import Deleter
+from kopylite.apiserver.request.negotiation import accept_media, decode_body
+from kopylite.apiserver.request.options import WriteOptions, delete_options, write_options
+from kopylite.apiserver.request.request import Response
+from kopylite.apiserver.world import Call, World
+from kopylite.apiserver.writes.metadata import timestamp
+from kopylite.apiserver.writes.writer import PATCH_RETRIES, UpdatePolicy, Writer
+from kopylite.errors import BadRequest, Conflict
+
+# The server's own part in these writes is nobody's field.
+_UNOWNED = UpdatePolicy(PATCH_RETRIES, managed=True, patch=True)
+_SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+
+
+class PodEndpoints:
+    """Handlers of pods/binding and pods/eviction."""
+
+    def __init__(self, world: World, writer: Writer, deleter: Deleter) -> None:
+        self._world = world
+        self._writer = writer
+        self._deleter = deleter
+
+    async def bind(self, call: Call) -> Response:
+        """Assign a pod to a node, once. Raises NotFound, Conflict, BadRequest."""
+        binding, _ = decode_body(call.request, "Binding")
+        if (binding.get("metadata") or {}).get("name") != call.target.name:
+            raise BadRequest("name in URL does not match name in Binding object")
+        node = (binding.get("target") or {}).get("name")
+        if not node:
+            raise BadRequest("target.name is required")
+
+        def assign(live: dict[str, Any] | None) -> dict[str, Any]:
+            assert live is not None, "a binding never creates"
+            taken = live["spec"].get("nodeName")
+            if taken:
+                raise _assigned(call.target.name, taken)
+            pod = self._with_condition(live, "PodScheduled", {})
+            pod["spec"]["nodeName"] = node
+            return pod
+
+        options = write_options(call.request, "CreateOptions")
+        await self._writer.update(call, assign, options, _UNOWNED)
+        return self._success(call)
+
+    async def evict(self, call: Call) -> Response:
+        """Delete a pod by the Eviction API. Disruption budgets are not weighed. Raises NotFound."""
+        eviction, _ = decode_body(call.request, "Eviction")
+        deleting = delete_options(call.request, eviction.get("deleteOptions"))
+        reason = {"reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting"}
+
+        def disrupt(live: dict[str, Any] | None) -> dict[str, Any]:
+            assert live is not None, "an eviction never creates"
+            return self._with_condition(live, "DisruptionTarget", reason)
+
+        status = replace(call, target=replace(call.target, subresource="status"))
+        await self._writer.update(status, disrupt, WriteOptions(deleting.dry_run), _UNOWNED)
+        await self._deleter.delete(call, deleting)
+        return self._success(call)
+
+    def _with_condition(self, live: dict[str, Any], kind: str, reason: dict[str, str]) -> dict[str, Any]:
+        """A copy of the pod with a condition that is true from now on."""
+        pod = copy.deepcopy(live)
+        conditions = pod.setdefault("status", {}).setdefault("conditions", [])
+        conditions[:] = [condition for condition in conditions if condition["type"] != kind]
+        since = {"lastProbeTime": None, "lastTransitionTime": timestamp(self._world.clock.now())}
+        conditions.append({"type": kind, "status": "True", **since, **reason})
+        return pod
+
+    def _success(self, call: Call) -> Response:
+        media = accept_media(call.request, views=False)
+        return Response(201, media.finish(msgspec.json.encode(_SUCCESS)), media.type)
+
+
+def _assigned(name: str, node: str) -> Conflict:
+    text = f'Operation cannot be fulfilled on pods/binding "{name}": pod {name} is already assigned to node "{node}"'
+    return Conflict(text, details={"name": name, "kind": "pods/binding"})

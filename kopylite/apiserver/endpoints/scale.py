@@ -1,0 +1,214 @@
+"""The scale sub-resource: an autoscaling/v1 Scale as a window on the replica fields of another kind."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from kopylite.apiserver.patching.apply import update_managed_fields
+from kopylite.apiserver.printers.tables import NAME, TableView, age_cell
+from kopylite.apiserver.request.negotiation import accept_media, decode_body
+from kopylite.apiserver.request.options import WriteOptions, write_options
+from kopylite.apiserver.request.request import Response
+from kopylite.apiserver.request.selectors import selector_text
+from kopylite.apiserver.resources.registry import Column, Resource, ScalePaths
+from kopylite.apiserver.schema.field_errors import invalid, invalid_error
+from kopylite.apiserver.world import Call, World, object_in
+from kopylite.apiserver.writes.patches import APPLY_PATCH, check_media_type, patch_function
+from kopylite.apiserver.writes.writer import PATCH_RETRIES, UpdatePolicy, Writer
+from kopylite.errors import ApiError, BadRequest, InternalError, NotFound, UnsupportedMediaType
+
+Rescaling = Callable[[dict[str, Any]], dict[str, Any]]
+
+_META_KEYS = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+
+
+class ScaleEndpoint:
+    """Serves GET, PUT and PATCH of `/scale` for every kind that declares its paths."""
+
+    def __init__(self, world: World, writer: Writer) -> None:
+        self._world = world
+        self._writer = writer
+
+    async def __call__(self, call: Call) -> Response:
+        """Raises NotFound, BadRequest, Invalid, Conflict, InternalError."""
+        paths = call.resource.scale
+        if paths is None:
+            raise NotFound("the server could not find the requested resource")
+        if call.target.verb == "get":
+            for hook in self._world.hooks.read:
+                await hook(call)
+            record = self._world.store.get(call.resource.storage, call.key)
+            if record is None:
+                raise call.not_found()
+            return self._respond(call, scale_of(call.resource, paths, object_in(call.resource, record)))
+        if call.target.verb == "update":
+            return await self._update(call, paths)
+        return await self._patch(call, paths)
+
+    async def _update(self, call: Call, paths: ScalePaths) -> Response:
+        options = write_options(call.request, "UpdateOptions")
+        given, _ = decode_body(call.request, "Scale")
+        _check_kind(given)
+        metadata = given.get("metadata") or {}
+        if metadata.get("name", call.target.name) != call.target.name:
+            named = metadata["name"]
+            raise BadRequest(
+                f"the name of the object ({named}) does not match the name on the URL ({call.target.name})"
+            )
+        return await self._write(call, paths, options, lambda _: given, retries=0)
+
+    async def _patch(self, call: Call, paths: ScalePaths) -> Response:
+        form = call.request.headers.get("content-type", "").split(";")[0].strip().lower()
+        check_media_type(call, form)
+        if form == APPLY_PATCH:
+            raise _apply_refused(call)
+        options = write_options(call.request, "PatchOptions")
+        function = patch_function(call, form)
+        return await self._write(call, paths, options, function, retries=PATCH_RETRIES)
+
+    async def _write(
+        self, call: Call, paths: ScalePaths, options: WriteOptions, change: Any, *, retries: int
+    ) -> Response:
+        def rescale(live: dict[str, Any] | None) -> dict[str, Any]:
+            assert live is not None, "a scale never creates"
+            wanted = change(scale_of(call.resource, paths, live, strict=False))
+            obj = copy.deepcopy(live)
+            _set(obj, paths.spec_replicas, checked_replicas(call, wanted))
+            version = (wanted.get("metadata") or {}).get("resourceVersion")
+            obj["metadata"]["resourceVersion"] = version or live["metadata"]["resourceVersion"]
+            uid = (wanted.get("metadata") or {}).get("uid")
+            obj["metadata"]["uid"] = uid or live["metadata"]["uid"]
+            _own_replicas(call, paths.spec_replicas, obj, live, options.field_manager)
+            return obj
+
+        policy = UpdatePolicy(retries, patch=retries > 0, managed=True)
+        written = await self._writer.update(call, rescale, options, policy)
+        return self._respond(call, scale_of(call.resource, paths, msgspec.json.decode(written.body)))
+
+    def _respond(self, call: Call, scale: dict[str, Any]) -> Response:
+        media = accept_media(call.request)
+        if media.view == "Table":
+            table = TableView(_SCALE, media.view_version, media.include_object, self._world.clock.now())
+            scale = table.single(scale)
+        elif not scale["spec"].get("replicas"):
+            scale = {**scale, "spec": {}}  # the Go field is omitempty
+        return Response(body=media.encode(scale), content_type=media.type)
+
+
+def _own_replicas(call: Call, path: tuple[str, ...], obj: dict[str, Any], live: dict[str, Any], manager: str) -> None:
+    """Note who set the replicas, in place.
+
+    Upstream turns the owners into those of a Scale and back. On that way it loses the time, keeps no books where
+    nobody owned the replicas before, and takes 0 for a field that is not there.
+    """
+    entries = live["metadata"].get("managedFields", ())
+    if not any(_owns(entry.get("fieldsV1", {}), path) for entry in entries):
+        return
+    strategy, api_version = call.resource.strategy, call.resource.api_version
+    update_managed_fields(
+        obj, live, schema=strategy.schema, manager=manager, api_version=api_version, subresource="scale", now=""
+    )
+    if not _get(obj, path):
+        kept = [
+            e for e in obj["metadata"]["managedFields"] if (e.get("subresource"), e["manager"]) != ("scale", manager)
+        ]
+        obj["metadata"]["managedFields"] = kept
+
+
+def _owns(fields: Any, path: tuple[str, ...]) -> bool:
+    return _get(fields, tuple(f"f:{name}" for name in path)) is not None
+
+
+def _apply_refused(call: Call) -> ApiError:
+    if not call.resource.custom:
+        return UnsupportedMediaType("server-side apply to the scale sub-resource is not served here")
+    # The real server cannot do it either.
+    return InternalError(
+        "failed to create manager for existing fields: failed to convert live object (/; autoscaling/v1, Kind=Scale) "
+        "to proper version: request to convert CR to an invalid group/version: autoscaling/v1",
+        reason="",
+    )
+
+
+def _read(path: tuple[str, ...]) -> Any:
+    return lambda obj: _get(obj, path)
+
+
+def _no_strategy() -> Any:
+    raise AssertionError("a Scale is never stored")
+
+
+# Only for its columns.
+_SCALE = Resource(
+    "autoscaling",
+    "v1",
+    "Scale",
+    "scales",
+    True,
+    _no_strategy,
+    columns=(
+        NAME,
+        Column("Desired", "integer", _read(("spec", "replicas"))),
+        Column("Available", "integer", _read(("status", "replicas"))),
+        Column("Age", "date", age_cell),
+    ),
+)
+
+
+def _check_kind(given: dict[str, Any]) -> None:
+    kind, version = given.get("kind", "Scale"), given.get("apiVersion", "autoscaling/v1")
+    if kind != "Scale":
+        reason = f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
+        raise BadRequest(f'{kind} in version "v1" cannot be handled as a Scale: {reason}')
+
+
+def checked_replicas(call: Call, scale: dict[str, Any]) -> int:
+    """spec.replicas of a Scale. Raises BadRequest or Invalid."""
+    replicas = (scale.get("spec") or {}).get("replicas")
+    if replicas is None:
+        replicas = 0
+    if isinstance(replicas, bool) or not isinstance(replicas, int):
+        raise BadRequest("json: cannot unmarshal string into Go struct field ScaleSpec.spec.replicas of type int32")
+    if replicas < 0 and not call.resource.custom:  # a custom resource is checked as a whole
+        error = invalid("spec.replicas", replicas, "must be greater than or equal to 0")
+        raise invalid_error("Scale", "autoscaling", call.target.name, [error])
+    return replicas
+
+
+def scale_of(resource: Resource, paths: ScalePaths, obj: dict[str, Any], *, strict: bool = True) -> dict[str, Any]:
+    """The Scale that shows `obj`.
+
+    Raises:
+        InternalError: `strict`, and a custom resource has no value at the declared path.
+    """
+    replicas = _get(obj, paths.spec_replicas)
+    if replicas is None and resource.custom and strict:
+        path = ".".join(paths.spec_replicas)
+        raise InternalError(f'the spec replicas field ".{path}" does not exist', reason="")
+    status: dict[str, Any] = {"replicas": _get(obj, paths.status_replicas) or 0}
+    selector = selector_text(_get(obj, paths.selector)) if paths.selector else ""
+    if selector:
+        status["selector"] = selector
+    metadata = {key: obj["metadata"][key] for key in _META_KEYS if key in obj["metadata"]}
+    spec = {} if replicas is None else {"replicas": replicas}
+    head = {"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata}
+    return {**head, "spec": spec, "status": status}
+
+
+def _get(obj: Any, path: tuple[str, ...]) -> Any:
+    for name in path:
+        if not isinstance(obj, dict):
+            return None
+        obj = obj.get(name)
+    return obj
+
+
+def _set(obj: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
+    *parents, last = path
+    for name in parents:
+        obj = obj.setdefault(name, {})
+    obj[last] = value

@@ -1,0 +1,1 @@
+"""The documents under /openapi, made from what is served."""

@@ -1,0 +1,126 @@
+"""View: stored objects in the form that a client asked for: plain, Table, or metadata only; JSON or YAML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from kopylite.apiserver.printers.tables import TableView, partial_metadata
+from kopylite.apiserver.request.negotiation import Media
+from kopylite.apiserver.resources.registry import Resource
+from kopylite.apiserver.storage.history import Change, Record
+from kopylite.apiserver.world import World, body_in, object_in
+from kopylite.errors import NotAcceptable
+
+
+class View:
+    """One resource in one form. Plain JSON is passed on as it is stored, without decoding."""
+
+    def __init__(self, world: World, resource: Resource, media: Media) -> None:
+        self._resource = resource
+        self._media = media
+        self._head = msgspec.json.encode({"apiVersion": resource.api_version, "kind": resource.kind})[:-1] + b","
+        self._table: TableView | None = None
+        if media.view == "Table":
+            self._table = TableView(resource, media.view_version, media.include_object, world.clock.now())
+        self._api_version = f"meta.k8s.io/{media.view_version}"
+        self._columns_sent = False
+
+    def object(self, body: bytes) -> bytes:
+        """One object, given as JSON in the version of the resource. Raises NotAcceptable."""
+        if not self._media.view:
+            return self._media.finish(body)
+        obj = msgspec.json.decode(body)
+        if self._table:
+            return self._media.encode(self._table.single(obj))
+        if self._media.view != "PartialObjectMetadata":
+            go_type = go_list_type(self._resource).removesuffix("List")
+            raise NotAcceptable(
+                f"you requested {self._media.view}, but the requested object is not a list (*{go_type})"
+            )
+        return self._media.encode(partial_metadata(obj, self._api_version))
+
+    def list(self, records: Iterable[Record], list_metadata: dict[str, Any]) -> bytes:
+        """A list document. Raises NotAcceptable."""
+        if not self._media.view:
+            return self._media.finish(self._plain_list(records, list_metadata))
+        objects = [object_in(self._resource, record) for record in records]
+        if self._table:
+            return self._media.encode(self._table.table(objects, list_metadata))
+        if self._media.view != "PartialObjectMetadataList":
+            text = "you requested PartialObjectMetadata, but the requested object is a list"
+            raise NotAcceptable(f"{text} (*{go_list_type(self._resource)})")
+        items = [partial_metadata(obj, self._api_version) for obj in objects]
+        document = {"kind": self._media.view, "apiVersion": self._api_version, "metadata": list_metadata}
+        return self._media.encode({**document, "items": items or None})
+
+    def _plain_list(self, records: Iterable[Record], list_metadata: dict[str, Any]) -> bytes:
+        bodies = (body_in(self._resource, record) for record in records)
+        if not self._resource.custom:
+            # Typed lists do not repeat what the list's kind says.
+            bodies = (b"{" + body[len(self._head) :] if body.startswith(self._head) else body for body in bodies)
+        if self._resource.custom:
+            list_metadata = {"continue": "", **list_metadata}
+        document = {
+            "kind": self._resource.list_kind,
+            "apiVersion": self._resource.api_version,
+            "metadata": list_metadata,
+        }
+        return msgspec.json.encode(document)[:-1] + b',"items":[' + b",".join(bodies) + b"]}"
+
+    def change(self, kind: str, change: Change, record: Record) -> bytes:
+        """The watch event `kind` of a change, showing `record`: made once for all watchers of this form."""
+        if self._table:
+            return self.event(kind, record)
+        cached = (kind, self._resource.shape, self._media.view, self._media.view_version, record is change.previous)
+        frame = change.frames.get(cached)
+        if frame is None:
+            if record.version != change.version:
+                record = _at_version(record, change.version)
+            frame = change.frames[cached] = self.event(kind, record)
+        return frame
+
+    def event(self, kind: str, record: Record) -> bytes:
+        """A watch event with its line end."""
+        if not self._media.view:
+            return b'{"type":"%b","object":%b}\n' % (kind.encode(), body_in(self._resource, record))
+        return self._shaped_event(kind, object_in(self._resource, record))
+
+    def bookmark(self, version: int, *, initial_events_end: bool = False) -> bytes:
+        metadata: dict[str, Any] = {"resourceVersion": str(version)}
+        if initial_events_end:
+            metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
+        obj = {"kind": self._resource.kind, "apiVersion": self._resource.api_version, "metadata": metadata}
+        return self._shaped_event("BOOKMARK", obj)
+
+    def _shaped_event(self, kind: str, obj: dict[str, Any]) -> bytes:
+        if self._table:
+            obj = self._table.single(obj, definitions=not self._columns_sent)
+            self._columns_sent = True
+        elif self._media.view:
+            obj = partial_metadata(obj, self._api_version)
+        return msgspec.json.encode({"type": kind, "object": obj}) + b"\n"
+
+
+def go_package(resource: Resource) -> str:
+    """Where Go keeps the internal form of a kind, as some messages show it."""
+    return resource.group.split(".")[0] or "core"
+
+
+def go_list_type(resource: Resource) -> str:
+    if resource.custom:
+        return "unstructured.UnstructuredList"
+    return f"{go_package(resource)}.{resource.list_kind}"
+
+
+def error_event(status: dict[str, Any]) -> bytes:
+    return msgspec.json.encode({"type": "ERROR", "object": status}) + b"\n"
+
+
+def _at_version(record: Record, version: int) -> Record:
+    """The record as an event of `version` shows it."""
+    obj = record.decode()
+    obj["metadata"]["resourceVersion"] = str(version)
+    return msgspec.structs.replace(record, version=version, body=msgspec.json.encode(obj))

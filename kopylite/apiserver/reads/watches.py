@@ -1,0 +1,158 @@
+"""Watch: from a position in the history to a stream of encoded events, in the order of their versions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+
+from kopylite.apiserver.reads.lists import matcher, wait_for_version
+from kopylite.apiserver.reads.views import View, error_event
+from kopylite.apiserver.request.negotiation import Media
+from kopylite.apiserver.request.options import ListOptions
+from kopylite.apiserver.storage.history import ADDED, DELETED, MODIFIED, Change, Compacted, Outrun, Record, Subscription
+from kopylite.apiserver.world import Call, World
+from kopylite.errors import Expired
+
+BOOKMARK_SECONDS = 60.0
+# A last bookmark comes this long before the deadline, so that a reconnect does not start far back.
+_LAST_BOOKMARK_SECONDS = 2.0
+# --min-request-timeout: without timeoutSeconds a watch lives between once and twice that.
+MIN_WATCH_SECONDS = 1800.0
+
+Matches = Callable[[Record], bool]
+
+
+class Watch:
+    """One watch request: events until the deadline, an error, or the client leaves."""
+
+    def __init__(self, world: World, call: Call, media: Media, options: ListOptions) -> None:
+        self._world = world
+        self._call = call
+        self._options = options
+        self._view = View(world, call.resource, media)
+        self._matches = matcher(call, options)
+        namespaced = call.resource.namespaced and call.target.namespace
+        self._prefix = f"{call.target.namespace}/" if namespaced else ""
+        lifetime = options.timeout or MIN_WATCH_SECONDS * (1 + world.clock.random())
+        self._deadline = world.clock.monotonic() + lifetime
+        self._sent = 0
+
+    async def open(self) -> AsyncGenerator[bytes, None]:
+        """Take the place in the history, now, and return the stream of encoded events from there.
+
+        Raises:
+            GatewayTimeout: the initial events are asked at a version that does not come.
+        """
+        if self._options.initial_events:
+            await wait_for_version(self._world, self._options.version or 0)
+        try:
+            subscription, initial = self._begin()
+        except Compacted as error:
+            return _expired(self._options.version, error.oldest)
+        return self._chunks(subscription, initial)
+
+    async def _chunks(self, subscription: Subscription, initial: list[Record]) -> AsyncGenerator[bytes, None]:
+        try:
+            for record in initial:
+                async for chunk in self._pass(self._view.event(ADDED, record)):
+                    yield chunk
+            if self._options.initial_events and self._options.bookmarks:
+                yield self._view.bookmark(self._sent, initial_events_end=True)
+            async for chunk in self._live(subscription):
+                yield chunk
+        except _Ended:
+            return
+        finally:
+            subscription.close()
+
+    def _begin(self) -> tuple[Subscription, list[Record]]:
+        """Where to start, and the objects to show first. Raises Compacted."""
+        store, options = self._world.store, self._options
+        version = options.version or 0
+        collection = store.collection(self._call.resource.storage)
+        from_now = options.initial_events or version == 0
+        self._sent = store.version if from_now else version
+        subscription = collection.subscribe(self._sent)
+        if options.initial_events is False or not from_now:
+            return subscription, []
+        records = collection.scan(self._prefix, "", store.version)
+        return subscription, [r for r in records if self._matches is None or self._matches(r)]
+
+    async def _live(self, subscription: Subscription) -> AsyncGenerator[bytes, None]:
+        clock = self._world.clock
+        next_bookmark = self._bookmark_time()
+        while True:
+            try:
+                changes = subscription.take()
+            except Outrun:
+                return  # too slow: closed, and the client lists or watches anew
+            if changes:
+                async for chunk in self._pass(*self._frames(changes)):
+                    yield chunk
+                self._sent = max(self._sent, changes[-1].version)
+                continue
+            if subscription.closed or clock.monotonic() >= self._deadline:
+                return
+            if clock.monotonic() >= next_bookmark:
+                # All changes up to now were sent or do not concern this watcher.
+                self._sent = max(self._sent, self._world.store.version)
+                yield self._view.bookmark(self._sent)
+                next_bookmark = self._bookmark_time()
+            try:
+                async with asyncio.timeout_at(min(next_bookmark, self._deadline)):
+                    await subscription.wait()
+            except TimeoutError:
+                continue
+
+    def _bookmark_time(self) -> float:
+        if not self._options.bookmarks:
+            return self._deadline
+        now = self._world.clock.monotonic()
+        last = self._deadline - _LAST_BOOKMARK_SECONDS
+        return min(now + BOOKMARK_SECONDS, last) if now < last else self._deadline
+
+    def _frames(self, changes: list[Change]) -> list[bytes]:
+        frames = []
+        for change in changes:
+            if not change.record.key.startswith(self._prefix) or change.version <= self._sent:
+                continue
+            kind, record = _seen(change, self._matches)
+            if record is not None:
+                frames.append(self._view.change(kind, change, record))
+        return frames
+
+    async def _pass(self, *frames: bytes) -> AsyncGenerator[bytes, None]:
+        """The frames as one chunk, unless hooks want to see each."""
+        hooks = self._world.hooks.watch
+        if not hooks:
+            if frames:
+                yield b"".join(frames)
+            return
+        for frame in frames:
+            for hook in hooks:
+                shown = await hook(self._call, frame)
+                if shown is None:
+                    raise _Ended
+                frame = shown
+            yield frame
+
+
+async def _expired(version: int | None, oldest: int) -> AsyncGenerator[bytes, None]:
+    """The whole stream of a watch from before the history."""
+    yield error_event(Expired(f"too old resource version: {version} ({oldest})").to_status())
+
+
+class _Ended(Exception):
+    """A hook has ended the stream."""
+
+
+def _seen(change: Change, matches: Matches | None) -> tuple[str, Record | None]:
+    """How a watcher with these selectors sees a change: the event's type and object; None: not at all."""
+    if matches is None:
+        return change.type, change.record
+    before = change.previous is not None and matches(change.previous)
+    if change.type == DELETED:
+        return DELETED, change.record if before else None
+    if matches(change.record):
+        return MODIFIED if before else ADDED, change.record
+    return DELETED, change.previous if before else None

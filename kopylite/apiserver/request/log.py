@@ -1,0 +1,63 @@
+"""RequestLog: what clients have asked, for tests to look at. The newest requests, in order."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kopylite.apiserver.request.request import Request, Response, Target
+
+MAX_ENTRIES = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedRequest:
+    """One finished request; a watch is logged when it begins.
+
+    Attributes:
+        moment: the clock's monotonic time when the answer was ready, in seconds.
+        user: the name of who asked.
+        target: verb, resource, namespace, name.
+        query: the parameters, with all values of each.
+        status: the HTTP status of the answer.
+        body, answer: only with `RequestLog.bodies`; the answer of a watch is empty.
+    """
+
+    moment: float
+    user: str
+    agent: str
+    method: str
+    target: Target
+    query: dict[str, list[str]]
+    status: int
+    body: bytes = b""
+    answer: bytes = b""
+
+
+class RequestLog:
+    """Iterate to read, oldest first; `clear()` before the part of a test that counts.
+
+    Attributes:
+        bodies: also keep the bodies of requests and answers; off by default, they may be large.
+    """
+
+    def __init__(self) -> None:
+        self._entries: deque[LoggedRequest] = deque(maxlen=MAX_ENTRIES)
+        self.bodies = False
+
+    def add(self, moment: float, request: Request, target: Target, response: Response) -> None:
+        kept = (request.body, response.body) if self.bodies else (b"", b"")
+        entry = LoggedRequest(
+            moment, request.user.name, request.agent, request.method, target, request.query, response.status, *kept
+        )
+        self._entries.append(entry)
+
+    def clear(self) -> None:
+        self._entries.clear()
+
+    def __iter__(self) -> Iterator[LoggedRequest]:
+        return iter(list(self._entries))
+
+    def __len__(self) -> int:
+        return len(self._entries)

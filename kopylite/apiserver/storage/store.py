@@ -1,0 +1,195 @@
+"""Store: every object as immutable encoded bytes, under one resourceVersion counter.
+
+All methods are synchronous and run between two awaits, so a write is atomic and seen by all readers at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from kopylite.apiserver.storage.history import ADDED, DELETED, MODIFIED, Change, Collection, Record
+from kopylite.clock import SYSTEM_CLOCK, Clock
+
+# A real server's counter is past the bootstrap objects when the first client comes.
+FIRST_VERSION = 1000
+# etcd's --max-request-bytes.
+MAX_OBJECT_BYTES = 1536 * 1024
+# etcd is compacted each 5 minutes; kube-apiserver's watch cache keeps at least 75 s and up to 102,400 events.
+HISTORY_SECONDS = 300.0
+HISTORY_EVENTS = 20_000
+
+
+class AlreadyStored(Exception):
+    """The key to be created is taken by `record`."""
+
+    def __init__(self, record: Record) -> None:
+        super().__init__(record.key)
+        self.record = record
+
+
+class Moved(Exception):
+    """The stored object is not the one that the writer had read (`record` is now there, or None)."""
+
+    def __init__(self, record: Record | None) -> None:
+        super().__init__(record.key if record else "gone")
+        self.record = record
+
+
+class TooLarge(Exception):
+    """The object's JSON is larger than the store takes."""
+
+
+class Store:
+    """All collections under one version counter.
+
+    Args:
+        version: the counter before the first write.
+        step: by how much each write moves it; tests jump.
+        observers: called with (storage, change) after each write, in the same turn of the loop.
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Clock = SYSTEM_CLOCK,
+        version: int = FIRST_VERSION,
+        history_events: int = HISTORY_EVENTS,
+        history_seconds: float = HISTORY_SECONDS,
+    ) -> None:
+        self.version = version
+        self.step = 1
+        self.compacted = 0
+        self.observers: list[Callable[[str, Change], None]] = []
+        self.history_events = history_events
+        self.history_seconds = history_seconds
+        self._clock = clock
+        self._collections: dict[str, Collection] = {}
+
+    def collection(self, storage: str) -> Collection:
+        found = self._collections.get(storage)
+        if found is None:
+            found = self._collections[storage] = Collection(self.compacted)
+        return found
+
+    def get(self, storage: str, key: str) -> Record | None:
+        return self.collection(storage).records.get(key)
+
+    def create(
+        self, storage: str, key: str, obj: dict[str, Any], *, shape: str, fields: dict[str, str] | None = None
+    ) -> Record:
+        """Store a new object; sets its metadata.resourceVersion. Raises AlreadyStored, TooLarge."""
+        present = self.get(storage, key)
+        if present is not None:
+            raise AlreadyStored(present)
+        return self._commit(storage, ADDED, self._record(key, obj, shape, fields), None)
+
+    def update(
+        self,
+        storage: str,
+        key: str,
+        obj: dict[str, Any],
+        expected: Record,
+        *,
+        shape: str,
+        fields: dict[str, str] | None = None,
+    ) -> Record:
+        """Replace the object; sets its metadata.resourceVersion.
+
+        Raises:
+            Moved: `expected` is no longer what is stored.
+            TooLarge: the new object is.
+        """
+        present = self.get(storage, key)
+        if present is not expected:
+            raise Moved(present)
+        return self._commit(storage, MODIFIED, self._record(key, obj, shape, fields), present)
+
+    def delete(self, storage: str, key: str, expected: Record) -> Record:
+        """Remove the object. Returns its last state under the version of the deletion. Raises Moved."""
+        present = self.get(storage, key)
+        if present is not expected:
+            raise Moved(present)
+        record = self._record(key, expected.decode(), expected.shape, expected.fields)
+        return self._commit(storage, DELETED, record, present)
+
+    def compact(self, version: int | None = None) -> int:
+        """Forget the history up to `version` (now, by default), as etcd's compaction does. Returns it."""
+        self.compacted = max(self.compacted, self.version if version is None else min(version, self.version))
+        for collection in self._collections.values():
+            collection.forget(self.compacted)
+        return self.compacted
+
+    def close_collection(self, storage: str, *, keep: bool) -> None:
+        """End the watches of a collection; with `keep` its objects and history go on in a new one."""
+        old = self._collections.pop(storage, None)
+        if old is not None:
+            if keep:
+                self._collections[storage] = old.copy()
+            old.closed = True
+            old.wake()
+
+    def close(self) -> None:
+        """End all watches."""
+        for collection in self._collections.values():
+            collection.closed = True
+            collection.wake()
+
+    def fork(self) -> Store:
+        """An independent store with the same objects, history and version; costs no copies of bodies."""
+        twin = Store(
+            clock=self._clock,
+            version=self.version,
+            history_events=self.history_events,
+            history_seconds=self.history_seconds,
+        )
+        twin.compacted, twin.step = self.compacted, self.step
+        twin._collections = {name: collection.copy() for name, collection in self._collections.items()}
+        return twin
+
+    def load(self, version: int, collections: dict[str, list[Record]]) -> None:
+        """Take over saved objects; there is no history from before."""
+        self.version = self.compacted = version
+        self._collections = {}
+        for storage, records in collections.items():
+            collection = self.collection(storage)
+            collection.records = {record.key: record for record in records}
+            collection.keys = sorted(collection.records)
+
+    def contents(self) -> dict[str, list[Record]]:
+        """All records by storage name; the lists are the caller's."""
+        return {name: list(c.records.values()) for name, c in self._collections.items() if c.records}
+
+    def _record(self, key: str, obj: dict[str, Any], shape: str, fields: dict[str, str] | None) -> Record:
+        version = self.version + self.step
+        metadata = obj["metadata"]
+        metadata["resourceVersion"] = str(version)
+        body = msgspec.json.encode(obj)
+        if len(body) > MAX_OBJECT_BYTES:
+            raise TooLarge(key)
+        return Record(
+            key=key,
+            version=version,
+            uid=metadata.get("uid", ""),
+            shape=shape,
+            body=body,
+            labels=metadata.get("labels") or None,
+            fields=fields,
+        )
+
+    def _commit(self, storage: str, kind: str, record: Record, previous: Record | None) -> Record:
+        self.version = record.version
+        collection = self.collection(storage)
+        now = self._clock.monotonic()
+        change = Change(kind, record, previous, now)
+        collection.apply(change)
+        # In portions, so that dropping from the front of the list stays cheap per write.
+        if len(collection.changes) > self.history_events * 1.25 or (
+            collection.changes[0].time < now - self.history_seconds * 1.25
+        ):
+            collection.trim(self.history_events, now - self.history_seconds)
+        for observer in self.observers:
+            observer(storage, change)
+        return record

@@ -1,0 +1,1 @@
+"""What a POST, PUT or PATCH means: the one pipeline that every write but deletion goes through."""

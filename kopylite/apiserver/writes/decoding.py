@@ -1,0 +1,149 @@
+"""From a request body to an object that the write pipeline takes: kind, metadata, schema, fieldValidation."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import msgspec
+
+from kopylite.apiserver.reads.views import go_package
+from kopylite.apiserver.request.negotiation import YAML, unrecognized
+from kopylite.apiserver.resources.registry import Resource
+from kopylite.apiserver.schema.field_errors import invalid, invalid_error
+from kopylite.apiserver.schema.objectmeta import MetadataError
+from kopylite.apiserver.world import Call
+from kopylite.apiserver.writes.metadata import decode_metadata
+from kopylite.errors import ApiError, BadRequest
+
+_HEAD = ("apiVersion", "kind", "metadata")
+# Upstream cuts the list of decoding problems there.
+_MAX_STRICT_ERRORS = 10
+
+
+def check_kind(resource: Resource, obj: dict[str, Any]) -> None:
+    """The body's apiVersion and kind must be the endpoint's. Built-ins may leave them out.
+
+    Raises:
+        BadRequest: another kind, or none for a custom resource.
+        Invalid: another kind for a custom resource.
+    """
+    if resource.custom and not obj.get("kind"):
+        body = msgspec.json.encode(obj)
+        raise unrecognized(resource.kind, f"Object 'Kind' is missing in '{body.decode()}'", body)
+    api_version = obj.get("apiVersion") or ("" if resource.custom else resource.api_version)
+    kind = obj.get("kind") or resource.kind
+    if not isinstance(api_version, str) or not isinstance(kind, str):
+        raise BadRequest(f"the object provided is unrecognized (must be of type {resource.kind})")
+    if (api_version, kind) != (resource.api_version, resource.kind):
+        version = api_version.rpartition("/")[2]
+        if resource.custom:
+            raise _custom_kind_error(resource, obj)
+        internal = f"{go_package(resource)}.{resource.kind}"
+        package = api_version.rpartition("/")[2]
+        reason = f"converting ({package}.{kind}) to ({internal}): unknown conversion"
+        if kind == resource.kind:  # no other version or group has it
+            reason = f'no kind "{kind}" is registered for version "{api_version}" in scheme "pkg/runtime/scheme.go:111"'
+        raise BadRequest(f'{kind} in version "{version}" cannot be handled as a {resource.kind}: {reason}')
+    obj["apiVersion"], obj["kind"] = api_version, kind
+
+
+def _custom_kind_error(resource: Resource, obj: dict[str, Any]) -> ApiError:
+    errors = []
+    if obj["kind"] != resource.kind:
+        errors.append(invalid("kind", obj["kind"], f"must be {resource.kind}"))
+    if obj.get("apiVersion", "") != resource.api_version:
+        errors.append(invalid("apiVersion", obj.get("apiVersion", ""), f"must be {resource.api_version}"))
+    metadata = obj.get("metadata")
+    name = str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
+    return invalid_error(obj["kind"], resource.group, name, errors)
+
+
+def decode_object(call: Call, obj: dict[str, Any], duplicates: Sequence[str], field_validation: str) -> dict[str, Any]:
+    """Check, prune and default a body in place; returns it in canonical order of its fields.
+
+    Raises:
+        BadRequest: wrong kind, wrong types, or (Strict) unknown or duplicate fields.
+    """
+    resource = call.resource
+    found = obj.get("apiVersion")
+    if resource.custom and obj.get("kind") and isinstance(found, str) and found != resource.api_version:
+        expected = f"expected API version ({resource.api_version})"
+        raise BadRequest(f"the API version in the data ({found}) does not match the {expected}")
+    check_kind(resource, obj)
+    lines = duplicates if call.request.headers.get("content-type", "").startswith(YAML) else ()
+    try:
+        problems = decode_problems(resource, obj, () if lines else duplicates, order=call.request.body)
+    except DecodingFailed as error:
+        raise BadRequest(handled_as(resource, str(error))) from None
+    if (lines or problems) and field_validation == "Strict":
+        unmarshal = ["\n  ".join(("yaml: unmarshal errors:", *lines))] if lines else []
+        raise BadRequest(handled_as(resource, strict_text([*unmarshal, *problems])))
+    if field_validation == "Warn":
+        call.warnings.extend([*lines, *problems])
+    resource.strategy.default(obj)
+    return canonical(obj)
+
+
+class DecodingFailed(Exception):
+    """The object cannot be read as its kind; the text is that of Go's decoder."""
+
+
+def decode_problems(
+    resource: Resource, obj: dict[str, Any], duplicates: Sequence[str], *, order: bytes = b""
+) -> list[str]:
+    """Prune in place. Returns what a strict decoder would object to. Raises DecodingFailed.
+
+    Args:
+        order: the JSON that `obj` came from: several problems are told in its order.
+    """
+    try:
+        unknown = decode_metadata(obj)
+        unknown += [path for path in resource.strategy.decode(obj) if path not in unknown]
+    except MetadataError as error:
+        # Built-ins are decoded as a whole, so that the path leads through the object.
+        text = str(error) if resource.custom else str(error).replace(" ObjectMeta.", " ObjectMeta.metadata.")
+        raise DecodingFailed(text) from None
+    except BadRequest as error:
+        raise DecodingFailed(error.message.removeprefix(handled_as(resource, ""))) from None
+    problems = {path: f'unknown field "{path}"' for path in unknown}
+    problems.update((path, f'duplicate field "{path}"') for path in duplicates)
+    if len(problems) > 1 and order:
+        return [problems[path] for path in _in_order(order, problems)]
+    return list(problems.values())
+
+
+def _in_order(body: bytes, paths: Collection[str]) -> list[str]:
+    """The paths as they come in the body; those that are not in it (it may be YAML) last."""
+    found: list[str] = []
+    try:
+        _walk(msgspec.json.decode(body), "", paths, found)
+    except ValueError:
+        return list(paths)
+    return found + [path for path in paths if path not in found]
+
+
+def _walk(value: Any, path: str, paths: Collection[str], found: list[str]) -> None:
+    if path in paths:
+        found.append(path)
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            _walk(inner, f"{path}.{key}" if path else key, paths, found)
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            _walk(inner, f"{path}[{index}]", paths, found)
+
+
+def strict_text(problems: Sequence[str]) -> str:
+    return f"strict decoding error: {', '.join(problems[:_MAX_STRICT_ERRORS])}"
+
+
+def handled_as(resource: Resource, text: str) -> str:
+    return f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {text}'
+
+
+def canonical(obj: dict[str, Any]) -> dict[str, Any]:
+    """The same object with apiVersion, kind and metadata in front: list items of built-ins drop the first two."""
+    ordered = {key: obj[key] for key in _HEAD if key in obj}
+    ordered.update((key, value) for key, value in obj.items() if key not in _HEAD)
+    return ordered
