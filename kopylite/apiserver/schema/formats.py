@@ -30,7 +30,7 @@ _DURATION_UNITS = ("nano", "micro", "milli", "second", "minute", "hour", "day", 
 
 
 def _matches(pattern: str) -> Callable[[str], bool]:
-    return lambda text: compile_go(pattern).search(text) is not None
+    return lambda text: compile_go(pattern).matches(text)
 
 
 def _is_uri(text: str) -> bool:
@@ -61,7 +61,7 @@ def _is_email(text: str) -> bool:
 
 
 def _is_hostname(text: str) -> bool:
-    if len(text.encode()) > 255 or compile_go(_HOSTNAME).search(text) is None:
+    if len(text.encode()) > 255 or not compile_go(_HOSTNAME).matches(text):
         return False
     return all(len(part.encode()) <= 63 for part in text.split("."))
 

@@ -159,7 +159,7 @@ class _Node:
             outcome.add(errors.too_long(_field(path), longest))
         elif shortest is not None and len(value) < shortest:
             outcome.add(_invalid(path, value, f"should be at least {shortest} chars long"))
-        elif pattern and compile_go(pattern).search(value) is None:
+        elif pattern and not compile_go(pattern).matches(value):
             outcome.add(_invalid(path, value, f"should match '{pattern}'"))
         if self.format:
             outcome.matches += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from itertools import pairwise
 from typing import Any
 
@@ -9,14 +10,14 @@ from kopylite.apiserver.schema.cel.conversions import string
 from kopylite.apiserver.schema.cel.engine import OptionalValue
 from kopylite.apiserver.schema.cel.library import CallFailed, Library
 from kopylite.apiserver.schema.field_errors import go_quote
-from kopylite.apiserver.schema.regex import compile_go
+from kopylite.apiserver.schema.regex import GoRegex, compile_go
 
 SEQUENCES = Library()
 
 
 @SEQUENCES.add("matches", "bool", is_global=True)
 def matches(text: str, pattern: str) -> bool:
-    return _regex(pattern).search(text) is not None
+    return _regex(pattern).matches(text)
 
 
 @SEQUENCES.add("charAt", "string")
@@ -235,17 +236,15 @@ def set_intersects(a: list[Any], b: list[Any]) -> bool:
 
 @SEQUENCES.add("find", "string")
 def find(text: str, pattern: str) -> str:
-    match = _regex(pattern).search(text)
-    return match[0] if match else ""
+    return next(_regex(pattern).finds(text), "")
 
 
 @SEQUENCES.add("findAll", "list")
 def find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
-    found = [match[0] for match in _regex(pattern).finditer(text)]
-    return found if limit < 0 else found[:limit]
+    return list(itertools.islice(_regex(pattern).finds(text), limit if limit >= 0 else None))
 
 
-def _regex(pattern: str) -> Any:
+def _regex(pattern: str) -> GoRegex:
     try:
         return compile_go(pattern)
     except ValueError as error:
