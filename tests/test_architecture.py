@@ -13,6 +13,7 @@ PACKAGE = Path(__file__).parent.parent / "kopylite"
 
 # Left never imports right. Rooms of one set ignore each other.
 LAYERS: list[set[str]] = [
+    {"boundary"},
     {"errors", "clock", "observers"},
     {"workqueue", "objects"},
     {"client", "serving"},
@@ -26,7 +27,7 @@ LAYERS: list[set[str]] = [
     {"cli"},
 ]
 # Rooms aside from the ladder: they import only what is named here.
-ASIDE = {"apiserver": {"errors", "objects", "clock", "serving"}}
+ASIDE = {"apiserver": {"boundary", "errors", "objects", "clock", "serving"}}
 # Who may import a room from aside (lazily, for --dev and for tests).
 ASIDE_USERS = {"cli", "testing"}
 

@@ -1,0 +1,34 @@
+"""What a failure of each kind of user's function means, as data. A reconcile's own is `controller/outcome.py`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What happens when a function of the user fails. Every failure is also counted, by `what` and name.
+
+    Attributes:
+        what: the function's kind, for people: "map function".
+        then: what follows a failure, as the end of its log line.
+        first_retry: seconds until it is called again; it doubles with each failure in a row. None: it isn't, because
+            `then` is an answer that loses nothing.
+        longest_retry: where the doubling ends.
+    """
+
+    what: str
+    then: str
+    first_retry: float | None = None
+    longest_retry: float = 60.0
+
+
+# A map function that fails usually lacks a permission or a server.
+MAP = Policy("map function", "it is called again", 0.1)
+PERIODIC = Policy("periodic function", "the round is repeated", 1.0)
+CHANNEL = Policy("channel", "it is opened again", 1.0)
+# A run too many is harmless, a lost event is not.
+PREDICATE = Policy("predicate", "the event passes")
+INDEX = Policy("index function", "the object is left out of the index")
+CHECK = Policy("health check", "the check counts as failed")
+COLLECTOR = Policy("metrics collector", "its metrics are left out of this scrape")

@@ -1,0 +1,41 @@
+"""Texts of what is foreign, made fit for a log line, an Event or a header."""
+
+from __future__ import annotations
+
+# Nobody reads more of an exception in a log line; a validation error of a big object can have megabytes.
+MAX_TEXT = 2000
+MAX_VALUE = 200
+
+
+def say(error: BaseException) -> str:
+    """An exception in one piece of text, "ValueError: no". Never raises, whatever the exception's own methods do."""
+    name = type(error).__name__
+    try:
+        text = printable(str(error))
+    except Exception as broken:
+        text = f"(its __str__ raised {type(broken).__name__})"
+    return f"{name}: {text}" if text else name
+
+
+def show(value: object) -> str:
+    """A value as its repr, cut at 200 characters. Never raises, whatever the value's own methods do."""
+    try:
+        return printable(repr(value), MAX_VALUE)
+    except Exception as broken:
+        return f"<{type(value).__name__}, its __repr__ raised {type(broken).__name__}>"
+
+
+def printable(text: str, limit: int = MAX_TEXT) -> str:
+    """The text with what no output can encode (lone surrogates) and what moves a terminal's cursor (control
+    characters other than newline and tab) replaced, cut at `limit` characters.
+    """
+    if len(text) > limit:
+        text = text[: limit - 1] + "…"
+    if text.isprintable():
+        return text
+    text = text.encode("utf-8", "replace").decode()
+    return "".join(c if c in "\n\t" or not _moves_the_cursor(c) else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def _moves_the_cursor(character: str) -> bool:
+    return character < " " or "\x7f" <= character < "\xa0"
