@@ -8,12 +8,15 @@
     │   ├── BadRequest 400 · Unauthorized 401 · Forbidden 403 · NotFound 404 · MethodNotAllowed 405
     │   ├── NotAcceptable 406 · AlreadyExists 409 · Conflict 409 · Expired 410 (Gone)
     │   ├── RequestEntityTooLarge 413 · UnsupportedMediaType 415 · Invalid 422 · TooManyRequests 429
-    │   └── InternalError 500 · ServerTimeout 500 · ServiceUnavailable 503 · GatewayTimeout 504
+    │   ├── InternalError 500 · ServerTimeout 500 · ServiceUnavailable 503 · GatewayTimeout 504
+    │   └── told apart further: NamespaceTerminating (Forbidden), NamespaceNotFound (NotFound),
+    │       NameStillTaken (AlreadyExists), ApplyConflict (Conflict), BeingDeleted (Invalid)
     ├── TransportError             no whole answer came
     │   ├── ConnectionFailed       the request was not sent
     │   ├── RequestTimeout         the deadline passed; a write may or may not have happened
     │   └── StreamBroken           the connection ended in mid-answer; likewise
     ├── KindNotFound               the server does not serve this kind (now)
+    │   └── SubresourceNotFound    it serves the kind, without this sub-resource
     ├── ObjectError                one object is not what the code expects; others are unaffected
     │   ├── DecodeError
     │   └── AlreadyOwned
@@ -22,7 +25,7 @@
     └── QueueShutDown              the work queue hands out nothing more
 
 The mapping from Status to class follows the API conventions: by `reason`, by code only where the reason
-is unknown.
+is unknown. What has a reason in common and means something else is told apart by cause, details and text.
 """
 
 from __future__ import annotations
@@ -143,10 +146,18 @@ class Forbidden(ApiError):
     default_code, default_reason = 403, "Forbidden"
 
 
+class NamespaceTerminating(Forbidden):
+    """The namespace is being deleted: nothing new can be made in it, whoever asks."""
+
+
 class NotFound(ApiError):
     """There is no such object. A kind that is not served is a KindNotFound."""
 
     default_code, default_reason = 404, "NotFound"
+
+
+class NamespaceNotFound(NotFound):
+    """There is no such namespace, so nothing can be made in it."""
 
 
 class MethodNotAllowed(ApiError):
@@ -163,10 +174,24 @@ class AlreadyExists(ApiError):
     default_code, default_reason = 409, "AlreadyExists"
 
 
+class NameStillTaken(AlreadyExists):
+    """The object of this name is being deleted; the name is free when it has gone."""
+
+
 class Conflict(ApiError):
-    """Somebody else changed the object first, or owns the field (server-side apply)."""
+    """Somebody else changed the object first; or owns the field: see ApplyConflict."""
 
     default_code, default_reason = 409, "Conflict"
+
+
+class ApplyConflict(Conflict):
+    """Server-side apply: other managers own fields with other values. `causes` names each field and its manager.
+
+    A retry finds the same. Leave the fields out, or take them over with `force=True`.
+    """
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}; leave these fields out, or take them over with force=True"
 
 
 class Expired(ApiError):
@@ -187,6 +212,10 @@ class Invalid(ApiError):
     """The object breaks its schema or a validation rule; `causes` names each field."""
 
     default_code, default_reason = 422, "Invalid"
+
+
+class BeingDeleted(Invalid):
+    """The object is being deleted: no finalizer can be added to it any more."""
 
 
 class TooManyRequests(ApiError):
@@ -250,15 +279,40 @@ def error_from_status(
     seconds = details.pop("retryAfterSeconds", None)
     if isinstance(seconds, (int, float)) and seconds > 0:
         retry_after = float(seconds)
-    cls = _BY_REASON.get(reason) if reason else None
-    return (cls or _class_by_code(code))(
-        str(status.get("message") or reason or f"HTTP {code}"),
+    message = str(status.get("message") or reason or f"HTTP {code}")
+    cls = (_BY_REASON.get(reason) if reason else None) or _class_by_code(code)
+    return _told_apart(cls, message, details, causes, request)(
+        message,
         code=code,
         reason=reason,
         details=details,
         causes=causes,
         retry_after=retry_after,
         request=request,
+    )
+
+
+def _told_apart(
+    cls: type[ApiError], message: str, details: Mapping[str, Any], causes: Sequence[Cause], request: str
+) -> type[ApiError]:
+    """The class of an error whose reason alone does not say what it means."""
+    if cls is Forbidden and any(cause.reason == "NamespaceTerminating" for cause in causes):
+        return NamespaceTerminating
+    if cls is NotFound and details.get("kind") == "namespaces" and not details.get("group"):
+        inside = request.partition(f"/namespaces/{details.get('name')}/")[2]
+        return NamespaceNotFound if inside not in ("", "status", "finalize") else cls
+    if cls is AlreadyExists and message.startswith("object is being deleted: "):
+        return NameStillTaken
+    if cls is Conflict and any(cause.reason == "FieldManagerConflict" for cause in causes):
+        return ApplyConflict
+    if cls is Invalid and causes and all(_adds_finalizer(cause) for cause in causes):
+        return BeingDeleted
+    return cls
+
+
+def _adds_finalizer(cause: Cause) -> bool:
+    return cause.field == "metadata.finalizers" and "no new finalizers can be added if the object is being" in (
+        cause.message
     )
 
 
@@ -284,6 +338,10 @@ class StreamBroken(TransportError):
 
 class KindNotFound(KopyliteError):
     """The server does not serve a kind: its CRD is missing, or not (or no longer) established."""
+
+
+class SubresourceNotFound(KindNotFound):
+    """The server serves a kind, but not this sub-resource of it; a CRD declares it under `subresources`."""
 
 
 class ObjectError(KopyliteError):

@@ -4,14 +4,18 @@
     ──────────────────────────────────────────────────────────────────────────────────────────────────
     TerminalError                forgotten   none                  error           error, one line
     DecodeError                  forgotten   slow                  error           error, once per change
-    Conflict, PUT/PATCH NotFound + 1         after its back-off    requeue         debug; a warning when it repeats
+    on its way out (see GOING)   forgotten   in 30 s               requeue_after   debug; a warning every 10 min
+    Conflict (not of an apply)   + 1         after its back-off    requeue         debug; a warning when it repeats
+    write to what is gone        + 1         after its back-off    requeue         debug; an error when it repeats
     max_retries used up          forgotten   none                  error           error, says that it gives up
     other exception              + 1         after its back-off    error           error; foreign ones with traceback
     Result(requeue_after=…)      forgotten   then                  requeue_after   none
     Result(requeue=True)         + 1         after its back-off    requeue         none
     None, Result()               forgotten   none                  success         none
 
-Read from the top; the first line that fits counts. "None" means: at the next event.
+Read from the top; the first line that fits counts. "None" means: at the next event. "Write to what is gone" is a
+404 to a write, where object or namespace are missing; a kind or a sub-resource that is not served is any other
+exception. `max_retries` counts the writes to what is gone and the other exceptions.
 """
 
 from __future__ import annotations
@@ -19,12 +23,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from kopylite.errors import Conflict, DecodeError, KopyliteError, NotFound, ReconcileTimeout, TerminalError
+from kopylite.errors import (
+    ApplyConflict,
+    BeingDeleted,
+    Conflict,
+    DecodeError,
+    KopyliteError,
+    NamespaceNotFound,
+    NamespaceTerminating,
+    NameStillTaken,
+    NotFound,
+    ReconcileTimeout,
+    TerminalError,
+)
 from kopylite.reconcile.request import Result
 
 # An object that does not fit its model will not fit it a moment later. Its own change comes as an event; this is
 # for the change of something else that the reconcile decoded and nobody watches.
 REJECTED_RETRY = 600.0
+# What is on its way out ends by itself, and its end comes as an event to whoever watches it. This is for the others.
+GOING_RETRY = 30.0
+_GOING = (NamespaceTerminating, NameStillTaken, BeingDeleted)
 
 
 class NextRun(Enum):
@@ -39,6 +58,8 @@ class Failure(Enum):
     """Why a run did not do its work; says how it is counted and logged."""
 
     CONFLICT = auto()
+    GONE = auto()
+    GOING = auto()
     REJECTED = auto()
     TERMINAL = auto()
     GAVE_UP = auto()
@@ -68,6 +89,8 @@ class Settlement:
 
 SUCCESS = Settlement("success")
 CONFLICT = Settlement("requeue", NextRun.BACK_OFF, failure=Failure.CONFLICT)
+GONE = Settlement("requeue", NextRun.BACK_OFF, failure=Failure.GONE)
+GOING = Settlement("requeue_after", NextRun.AFTER, GOING_RETRY, failure=Failure.GOING)
 REJECTED = Settlement("error", NextRun.AFTER, REJECTED_RETRY, failure=Failure.REJECTED)
 TERMINAL = Settlement("error", failure=Failure.TERMINAL)
 GAVE_UP = Settlement("error", failure=Failure.GAVE_UP)
@@ -76,7 +99,9 @@ REFUSED = Settlement("error", NextRun.BACK_OFF, failure=Failure.REFUSED)
 CRASHED = Settlement("error", NextRun.BACK_OFF, failure=Failure.CRASHED)
 
 # Which member of a group of exceptions decides, the last one first: what a retry may help comes before what it cannot.
-_GRAVITY = [TERMINAL, REJECTED, CONFLICT, REFUSED, TIMEOUT, CRASHED]
+_GRAVITY = [TERMINAL, REJECTED, GOING, CONFLICT, GONE, REFUSED, TIMEOUT, CRASHED]
+COUNTED = frozenset({Failure.GONE, Failure.REFUSED, Failure.TIMEOUT, Failure.CRASHED})
+"""What `max_retries` counts."""
 
 
 def settle_result(result: object) -> Settlement:
@@ -109,7 +134,7 @@ def settle_error(error: BaseException, errors: int = 0, max_retries: int | None 
         max_retries: how often a key is run again after errors; None: without limit.
     """
     settlement = _settle_one(error)
-    counts = settlement in (TIMEOUT, REFUSED, CRASHED)
+    counts = settlement.failure in COUNTED
     return GAVE_UP if counts and max_retries is not None and errors >= max_retries else settlement
 
 
@@ -120,16 +145,22 @@ def _settle_one(error: BaseException) -> Settlement:
         return max(map(_settle_one, error.exceptions), key=_GRAVITY.index)
     if isinstance(error, DecodeError):
         return REJECTED
-    if isinstance(error, Conflict) or _wrote_to_the_gone(error):
+    if isinstance(error, _GOING):
+        return GOING
+    if isinstance(error, Conflict) and not isinstance(error, ApplyConflict):
         return CONFLICT
+    if _wrote_to_the_gone(error):
+        return GONE
     if isinstance(error, ReconcileTimeout):
         return TIMEOUT
     return REFUSED if isinstance(error, KopyliteError) else CRASHED
 
 
 def _wrote_to_the_gone(error: BaseException) -> bool:
-    """A change of an object that was deleted since it was read: as stale as any Conflict, and no less everyday."""
-    return isinstance(error, NotFound) and error.request.startswith(("PUT ", "PATCH "))
+    """A change of an object that was deleted since it was read, or the creation of one in a namespace that was."""
+    if isinstance(error, NamespaceNotFound):
+        return True
+    return isinstance(error, NotFound) and error.request.startswith(("PUT ", "PATCH ", "POST "))
 
 
 def _is_terminal(error: BaseException) -> bool:

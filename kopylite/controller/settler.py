@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Iterator
 
 from kopylite.client import rbac_rule
-from kopylite.controller.outcome import Failure, NextRun, Settlement
+from kopylite.controller.outcome import COUNTED, Failure, NextRun, Settlement
 from kopylite.controller.reasons import REQUEUE, REQUEUE_AFTER, RETRY, Reasons
 from kopylite.controller.spec import ControllerSpec
 from kopylite.errors import ApiError, DecodeError, Forbidden, KopyliteError, ReconcileTimeout
@@ -21,6 +21,8 @@ LOGGER = logging.getLogger("kopylite.controller")
 
 # One or two conflicts are how optimistic concurrency works; more in a row are somebody else's writes, again and again.
 CONFLICTS_TO_WARN = 5
+# At 30 s each: every 10 minutes.
+GOING_TO_WARN = 20
 
 
 class Settler:
@@ -38,6 +40,8 @@ class Settler:
         self._errors: dict[Request, int] = {}
         # What was told in full of the last run of each key that failed: a retry that fails alike is told in short.
         self._told: dict[Request, object] = {}
+        # Runs in a row that met something on its way out, of keys that did.
+        self._going: dict[Request, int] = {}
         self._shown_rules: set[str] = set()
 
     def errors(self, request: Request) -> int:
@@ -69,6 +73,8 @@ class Settler:
         self._observer.finished(settlement.result, seconds)
         if self._told and settlement.failure is None:
             self._told.pop(request, None)
+        if self._going and settlement.failure is not Failure.GOING:
+            self._going.pop(request, None)
         if self._errors or error is not None:
             self._count(request, settlement.failure)
         if error is not None and settlement.failure is not None:
@@ -78,15 +84,15 @@ class Settler:
             LOGGER.debug("%s after %.3f s%s", settlement.result, seconds, text, extra={"fields": context.fields()})
 
     def _count(self, request: Request, failure: Failure | None) -> None:
-        if failure in (Failure.CRASHED, Failure.REFUSED, Failure.TIMEOUT) and self._max_retries is not None:
+        if failure in COUNTED and self._max_retries is not None:
             self._errors[request] = self._errors.get(request, 0) + 1
-        elif failure is not Failure.CONFLICT:
+        elif failure not in (Failure.CONFLICT, Failure.GOING):
             self._errors.pop(request, None)
 
     def _report(self, context: Context, request: Request, failure: Failure, error: BaseException, after: float) -> None:
-        if failure is Failure.CONFLICT:
+        if failure in (Failure.CONFLICT, Failure.GONE):
             self._observer.conflicted()
-        else:
+        elif failure is not Failure.GOING:
             self._observer.failed(
                 terminal=failure in (Failure.TERMINAL, Failure.GAVE_UP),
                 timeout=isinstance(error, ReconcileTimeout),
@@ -137,7 +143,17 @@ class Settler:
             conflicts = self._queue.failures(request)
             if conflicts < CONFLICTS_TO_WARN:
                 return logging.DEBUG, f"conflict, next try in {after:.3f} s"
-            return logging.WARNING, f"conflict no. {conflicts} in a row, what it writes keeps changing or is not there"
+            return logging.WARNING, f"conflict no. {conflicts} in a row, what it writes keeps changing"
+        if failure is Failure.GONE:
+            times = self._queue.failures(request)
+            if times < CONFLICTS_TO_WARN:
+                return logging.DEBUG, f"what it writes to is gone, next try in {after:.3f} s"
+            return logging.ERROR, f"no. {times} in a row: what it writes to is not there, next try in {after:.3f} s"
+        if failure is Failure.GOING:
+            times = self._going[request] = self._going.get(request, 0) + 1
+            if times % GOING_TO_WARN == 0:
+                return logging.WARNING, f"still on its way out, after {times} runs; look what holds it"
+            return logging.DEBUG, f"on its way out, next try in {after:.0f} s"
         if failure is Failure.TERMINAL:
             return logging.ERROR, "terminal error, waiting for the next event"
         if failure is Failure.GAVE_UP:

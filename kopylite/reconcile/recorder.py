@@ -20,7 +20,15 @@ from typing import TYPE_CHECKING, Any, Literal, TypeGuard
 import anyio
 
 from kopylite.clock import SYSTEM_CLOCK, Clock
-from kopylite.errors import ApiError, Forbidden, KopyliteError, NotFound, TransportError
+from kopylite.errors import (
+    AlreadyExists,
+    Forbidden,
+    KopyliteError,
+    NamespaceNotFound,
+    NamespaceTerminating,
+    NotFound,
+    TransportError,
+)
 from kopylite.objects import Kind, Unstructured, key_of, kind_of, meta_of
 from kopylite.workqueue.ratelimiters import TokenBucket
 
@@ -35,7 +43,7 @@ INVALID_OBJECT = "InvalidObject"
 
 EVENT = Kind("events.k8s.io/v1", "Event", plural="events", namespaced=True)
 
-# The API server's limits, in characters.
+# The API server's limits, in bytes of UTF-8, whatever its own messages say.
 MAX_REASON = 128
 MAX_NOTE = 1024
 # client-go's spam filter: 25 Events of an object at once, then one in five minutes.
@@ -61,7 +69,8 @@ class _Series:
 
     Attributes:
         count: how often it occurred.
-        written: the count that the server knows; 0 before it has the Event.
+        written: the count that the server was told.
+        before: the part of it that stands in an earlier Event, which the server has no more.
         last_seen: when it last occurred.
         not_before: the earliest moment to write it.
         tries: failed ones in a row.
@@ -71,6 +80,7 @@ class _Series:
     count: int
     last_seen: float
     written: int = 0
+    before: int = 0
     not_before: float = 0.0
     tries: int = 0
 
@@ -88,7 +98,7 @@ class EventRecorder:
     def __init__(self, client: LiveClient, *, controller: str, instance: str, clock: Clock = SYSTEM_CLOCK) -> None:
         self._client = client
         self._controller = controller
-        self._instance = instance[:MAX_REASON]
+        self._instance = cut(instance, MAX_REASON)
         self._clock = clock
         # By what makes two Events the same; the least recently seen first.
         self._series: OrderedDict[_Key, _Series] = OrderedDict()
@@ -113,12 +123,17 @@ class EventRecorder:
         Args:
             regarding: the object, in any form, as read from the server.
             reason: why, as one CamelCase word for programs, e.g. "CreatedDeployment".
-            note: why, as a sentence for people; cut at 1024 characters.
+            note: why, as a sentence for people; cut at 1024 bytes of UTF-8.
             type: "Warning" for what somebody should look at.
             action: what was done or tried, as one CamelCase word.
             related: a second object that matters, e.g. the one that was created.
         """
-        words = {"type": type, "reason": reason[:MAX_REASON], "action": action[:MAX_REASON], "note": note[:MAX_NOTE]}
+        words = {
+            "type": type,
+            "reason": cut(reason, MAX_REASON),
+            "action": cut(action, MAX_REASON),
+            "note": cut(note, MAX_NOTE),
+        }
         about = _reference(regarding)
         other = None if related is None else _reference(related)
         key = (_identity(about), *words.values(), _identity(other) if other else "")
@@ -173,7 +188,7 @@ class EventRecorder:
         event = Unstructured(
             apiVersion=EVENT.api_version,
             kind=EVENT.kind,
-            metadata={"name": self._name_for(about["name"]), "namespace": about.get("namespace") or "default"},
+            metadata=self._new_metadata(about),
             eventTime=_micro_time(self._clock.now()),
             reportingController=self._controller,
             reportingInstance=self._instance,
@@ -184,6 +199,9 @@ class EventRecorder:
             event["related"] = other
         return event
 
+    def _new_metadata(self, about: dict[str, str]) -> dict[str, str]:
+        return {"name": self._name_for(about["name"]), "namespace": about.get("namespace") or "default"}
+
     def _name_for(self, about: str) -> str:
         """The object's name first, so that Events sort by it; where that fits no Event, just something unique."""
         unique = self._clock.uuid()
@@ -193,11 +211,7 @@ class EventRecorder:
     async def _publish(self, key: _Key, series: _Series) -> None:
         count = series.count
         try:
-            if series.written:
-                repeats = {"count": count, "lastObservedTime": _micro_time(self._clock.now())}
-                await self._client.patch(EVENT, series.event, {"series": repeats})
-            else:
-                await self._client.create(series.event)
+            await self._send(series)
         except TransportError as error:
             series.tries += 1
             if series.tries < TRIES:
@@ -205,20 +219,43 @@ class EventRecorder:
                 series.not_before = self._clock.monotonic() + pause
                 return
             _log_loss(series, error)
-        except NotFound as error:
-            if series.written:
-                # The server keeps Events for an hour; this series outlived its own. The next occurrence is a new one.
-                del self._series[key]
-            else:
-                _log_loss(series, error)
         except KopyliteError as error:
             _log_loss(series, error)
         # The first repeat is news; the later ones can wait.
-        series.not_before = self._clock.monotonic() + SERIES_INTERVAL if series.written else 0.0
+        series.not_before = self._clock.monotonic() + SERIES_INTERVAL if series.written or count > 1 else 0.0
         series.written = count
         series.tries = 0
-        if series.count == count:
+        # While this one was sent, another may have begun under its key.
+        if series.count == count and self._pending.get(key) is series:
             del self._pending[key]
+
+    async def _send(self, series: _Series) -> None:
+        """Have the server know the count of a series: by a patch, or by a new Event where it has none."""
+        if series.written > series.before:
+            try:
+                await self._client.patch(EVENT, series.event, self._repeats(series))
+                return
+            except NotFound:
+                # The server forgets Events within an hour, and people delete them. What came since is a new one.
+                series.before = series.written
+                series.event["metadata"] = self._new_metadata(series.event["regarding"])
+                series.event["eventTime"] = _micro_time(self._clock.now())
+        repeats = self._repeats(series) if series.count - series.before > 1 else {}
+        try:
+            await self._client.create(Unstructured({**series.event, **repeats}))
+        except AlreadyExists:
+            # Its name is unique: this is the one of a try whose answer was lost, with the count of that time.
+            if repeats:
+                await self._client.patch(EVENT, series.event, repeats)
+
+    def _repeats(self, series: _Series) -> dict[str, Any]:
+        count = series.count - series.before
+        return {"series": {"count": count, "lastObservedTime": _micro_time(self._clock.now())}}
+
+
+def cut(text: str, limit: int) -> str:
+    """As much of a text as fits into `limit` bytes of UTF-8, in whole characters."""
+    return text.encode("utf-8", "replace")[:limit].decode("utf-8", "ignore")
 
 
 def is_publishable(obj: Unstructured | None) -> TypeGuard[Unstructured]:
@@ -227,7 +264,7 @@ def is_publishable(obj: Unstructured | None) -> TypeGuard[Unstructured]:
 
 
 def _log_loss(series: _Series, error: KopyliteError) -> None:
-    if isinstance(error, ApiError) and _namespace_goes(error):
+    if isinstance(error, NamespaceTerminating | NamespaceNotFound):  # nobody will miss it
         LOGGER.debug("Event %s was not published: %s", series.event["reason"], error)
         return
     hint = "; let it create and patch events of events.k8s.io" if isinstance(error, Forbidden) else ""
@@ -251,9 +288,3 @@ def _identity(reference: dict[str, str]) -> str:
 
 def _micro_time(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-
-
-def _namespace_goes(error: ApiError) -> bool:
-    """Whether an Event is refused because its namespace is being deleted, or is gone: nobody will miss it."""
-    terminating = any(cause.reason == "NamespaceTerminating" for cause in error.causes)
-    return terminating or (isinstance(error, NotFound) and error.details.get("kind") == "namespaces")

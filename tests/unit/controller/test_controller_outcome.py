@@ -10,12 +10,19 @@ from hypothesis import strategies as st
 from kopylite.controller import outcome
 from kopylite.controller.outcome import NextRun, Settlement, settle_error, settle_result
 from kopylite.errors import (
+    ApplyConflict,
+    BeingDeleted,
     Conflict,
     DecodeError,
     Invalid,
+    KindNotFound,
+    NamespaceNotFound,
+    NamespaceTerminating,
+    NameStillTaken,
     NotFound,
     ReconcileTimeout,
     StreamBroken,
+    SubresourceNotFound,
     TerminalError,
 )
 from kopylite.reconcile import Result
@@ -51,9 +58,16 @@ def test_what_is_no_result_is_the_programs_mistake(result: object) -> None:
         (ReconcileTimeout("300 s"), outcome.TIMEOUT),
         (NotFound("gone"), outcome.REFUSED),
         (NotFound("gone", request="GET /api/v1/nodes/a"), outcome.REFUSED),
-        (NotFound("no such namespace", request="POST /api/v1/namespaces/a/pods"), outcome.REFUSED),
-        (NotFound("gone since it was read", request="PATCH /api/v1/nodes/a/status"), outcome.CONFLICT),
-        (NotFound("gone since it was read", request="PUT /api/v1/nodes/a"), outcome.CONFLICT),
+        (NamespaceNotFound("no such namespace", request="POST /api/v1/namespaces/a/pods"), outcome.GONE),
+        (NotFound("gone since it was read", request="PATCH /api/v1/nodes/a/status"), outcome.GONE),
+        (NotFound("gone since it was read", request="PUT /api/v1/nodes/a"), outcome.GONE),
+        (NotFound("gone since it was read", request="POST /api/v1/namespaces/a/pods/b/eviction"), outcome.GONE),
+        (KindNotFound("no CRD"), outcome.REFUSED),
+        (SubresourceNotFound("no status"), outcome.REFUSED),
+        (ApplyConflict("owned by kubectl"), outcome.REFUSED),
+        (NamespaceTerminating("the namespace goes"), outcome.GOING),
+        (NameStillTaken("its namesake goes"), outcome.GOING),
+        (BeingDeleted("the object goes"), outcome.GOING),
         (StreamBroken("reset"), outcome.REFUSED),
         (ValueError("bug"), outcome.CRASHED),
         (asyncio.CancelledError(), outcome.CRASHED),
@@ -94,7 +108,13 @@ def test_retries_end_exactly_after_max_retries_errors_in_a_row(errors: int, limi
     assert settled is (outcome.GAVE_UP if errors >= limit else outcome.CRASHED)
 
 
-@pytest.mark.parametrize("error", [Conflict("a"), DecodeError("b"), TerminalError("c")])
+def test_a_write_to_what_is_gone_is_quiet_and_counts_all_the_same() -> None:
+    gone = NotFound("gone", request="PATCH /api/v1/nodes/a")
+    assert settle_error(gone, 2, 3) is outcome.GONE
+    assert settle_error(gone, 3, 3) is outcome.GAVE_UP
+
+
+@pytest.mark.parametrize("error", [Conflict("a"), DecodeError("b"), TerminalError("c"), NamespaceTerminating("d")])
 def test_what_is_no_ordinary_error_uses_up_no_retries(error: Exception) -> None:
     assert settle_error(error, 100, 3) == settle_error(error)
 
@@ -102,7 +122,7 @@ def test_what_is_no_ordinary_error_uses_up_no_retries(error: Exception) -> None:
 def test_only_back_off_keeps_failures_and_only_failures_are_not_success() -> None:
     for settled in (outcome.TERMINAL, outcome.GAVE_UP, outcome.SUCCESS):
         assert settled.next_run is NextRun.NONE
-    for settled in (outcome.CONFLICT, outcome.TIMEOUT, outcome.REFUSED, outcome.CRASHED):
+    for settled in (outcome.CONFLICT, outcome.GONE, outcome.TIMEOUT, outcome.REFUSED, outcome.CRASHED):
         assert settled.next_run is NextRun.BACK_OFF
     assert outcome.REJECTED.next_run is NextRun.AFTER
     assert outcome.REJECTED.after > 60

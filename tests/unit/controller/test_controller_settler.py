@@ -11,7 +11,15 @@ from kopylite.controller import ControllerSpec
 from kopylite.controller.outcome import settle_error, settle_result
 from kopylite.controller.reasons import Reasons
 from kopylite.controller.settler import Settler
-from kopylite.errors import DecodeError, Forbidden, UsageError
+from kopylite.errors import (
+    ApplyConflict,
+    DecodeError,
+    Forbidden,
+    KopyliteError,
+    NamespaceTerminating,
+    NotFound,
+    UsageError,
+)
 from kopylite.objects import CustomResource, Kind, Unstructured, adapter_of
 from kopylite.observers import ReconcileObserver
 from kopylite.reconcile import Context, Environment, EventRecorder, Request, Result
@@ -90,6 +98,39 @@ def test_a_refusal_names_the_line_of_the_users_code_that_met_it(caplog: pytest.L
     assert re.search(
         r"UsageError: Result\(requeue_after=-1\): .*; at \S+test_controller_settler.py:\d+ in test_a_refusal", message
     )
+
+
+def levels_of(error: KopyliteError, times: int, caplog: pytest.LogCaptureFixture) -> list[str]:
+    """The levels of the lines of a key that fails so often in a row."""
+    spec = ControllerSpec(name="widget", kind=Kind("example.com/v1", "Widget"), reconcile=nothing, max_retries=100)
+    settler = Settler(spec, WorkQueue(), Reasons(), ReconcileObserver())
+    request = Request("shop", "a")
+    context = Context(Environment("widget", cast("Client", None)), request)
+    with caplog.at_level(logging.DEBUG):
+        for number in range(times):
+            settler.settle(context, request, 0, settle_error(error, number, 100), error, 0.1)
+    return [record.levelname for record in caplog.records]
+
+
+def test_a_write_to_what_is_gone_is_quiet_at_first_and_an_error_when_it_stays(caplog: pytest.LogCaptureFixture) -> None:
+    error = NotFound('widgets "a" not found', request="PATCH /apis/example.com/v1/namespaces/shop/widgets/a/status")
+    assert levels_of(error, 6, caplog) == ["DEBUG"] * 4 + ["ERROR"] * 2
+    assert "what it writes to is not there" in caplog.messages[-1]
+
+
+def test_what_is_on_its_way_out_gives_no_error_and_is_not_silent_for_ever(caplog: pytest.LogCaptureFixture) -> None:
+    error = NamespaceTerminating("unable to create new content in namespace shop because it is being terminated")
+    levels = levels_of(error, 40, caplog)
+    assert levels == (["DEBUG"] * 19 + ["WARNING"]) * 2
+    assert "next try in 30 s" in caplog.messages[0]
+
+
+def test_a_conflict_of_an_apply_names_fields_managers_and_the_way_out(caplog: pytest.LogCaptureFixture) -> None:
+    error = ApplyConflict('Apply failed with 1 conflict: conflict with "kubectl" using v1: .data.a')
+    assert levels_of(error, 2, caplog) == ["ERROR", "ERROR"]
+    assert '"kubectl" using v1: .data.a' in caplog.messages[0]
+    assert "force=True" in caplog.messages[0]
+    assert "keeps changing" not in caplog.messages[0]
 
 
 class Events(EventRecorder):

@@ -7,7 +7,18 @@ from typing import Any, cast
 import anyio
 import pytest
 
-from kopylite.errors import Cause, ConnectionFailed, Forbidden, KopyliteError, NotFound
+from kopylite.errors import (
+    AlreadyExists,
+    ConnectionFailed,
+    Forbidden,
+    KindNotFound,
+    KopyliteError,
+    NamespaceNotFound,
+    NamespaceTerminating,
+    NotFound,
+    RequestTimeout,
+    StreamBroken,
+)
 from kopylite.objects import Unstructured
 from kopylite.reconcile import EventRecorder
 from kopylite.reconcile.recorder import BURST, MAX_SERIES, SERIES_INTERVAL, SERIES_LIFE, TRIES
@@ -30,6 +41,8 @@ class FakeServer:
 
     async def create(self, obj: Unstructured) -> Unstructured:
         self._request("create")
+        if obj.name in self.events:
+            raise AlreadyExists("there is one")
         self.events[obj.name] = Unstructured(obj)
         return obj
 
@@ -110,6 +123,95 @@ def test_long_words_are_cut_and_an_unfit_name_is_replaced(bench: Bench) -> None:
     assert (len(event["reason"]), len(event["note"])) == (128, 1024)
     assert ":" not in event.name
     assert event.namespace == "default"
+
+
+@pytest.mark.parametrize("text", ["é" * 900, "日本" * 700, "a" + "\U0001f600" * 400, "\ud800" * 2000, "a" * 1024])
+def test_words_are_cut_by_bytes_and_in_whole_characters(bench: Bench, text: str) -> None:
+    async def script() -> None:
+        bench.recorder.event(widget(), text, text, action=text)
+
+    bench.play(script)
+    event = bench.server.only()
+    for name, limit in (("reason", 128), ("action", 128), ("note", 1024)):
+        size = len(event[name].encode())
+        assert limit - 4 < size <= limit, "as much as fits, and no more"
+        assert event[name] == text[: len(event[name])].replace("\ud800", "?")
+
+
+def test_repeats_before_the_first_publication_are_counted(bench: Bench) -> None:
+    async def script() -> None:
+        for _ in range(1000):
+            bench.recorder.event(widget(), "Waiting", "not ready")
+
+    bench.play(script)
+    assert bench.server.only()["series"]["count"] == 1000
+    assert bench.server.verbs == ["create"]
+
+
+def test_after_people_deleted_the_events_the_repeats_are_new_ones(bench: Bench) -> None:
+    async def script() -> None:
+        for _ in range(5):
+            bench.recorder.event(widget(), "Waiting", "not ready")
+            await anyio.sleep(1.0)
+        bench.server.events.clear()
+        for _ in range(20):
+            bench.recorder.event(widget(), "Waiting", "not ready")
+            await anyio.sleep(SERIES_INTERVAL / 2)
+            bench.server.events.clear()
+        bench.recorder.event(widget(), "Waiting", "not ready")
+        bench.recorder.event(widget(), "Waiting", "not ready")
+        await anyio.sleep(2 * SERIES_INTERVAL)
+
+    bench.play(script)
+    assert 2 <= bench.server.only()["series"]["count"] <= 5, "those that no deleted Event had counted"
+    assert len({*bench.server.verbs}) == 2
+
+
+@pytest.mark.parametrize(
+    "refusals",
+    [
+        [NotFound("no"), NotFound("no")],
+        [KindNotFound("no")],
+        [AlreadyExists("there is one")],
+        [RequestTimeout("late"), AlreadyExists("there is one")],
+        [StreamBroken("cut")] * TRIES,
+    ],
+    ids=str,
+)
+def test_no_answer_ends_the_recorder(bench: Bench, refusals: list[KopyliteError]) -> None:
+    bench.server.refusals = [*refusals]
+
+    async def script() -> None:
+        for _ in range(3):
+            bench.recorder.event(widget(), "Waiting", "not ready")
+            await anyio.sleep(SERIES_LIFE / 2)
+        await anyio.sleep(60 * TRIES)
+        bench.recorder.event(widget(), "Fresh", "still at work")
+
+    bench.play(script)
+    assert "Fresh" in [event["reason"] for event in bench.server.events.values()]
+
+
+def test_an_event_whose_answer_was_lost_is_published_once_with_its_count(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    create = bench.server.create
+
+    async def lossy(obj: Unstructured) -> Unstructured:
+        await create(obj)
+        raise StreamBroken("cut")
+
+    async def script() -> None:
+        bench.server.create = lossy  # type: ignore[method-assign]
+        bench.recorder.event(widget(), "Waiting", "not ready")
+        await anyio.sleep(1.0)
+        bench.server.create = create  # type: ignore[method-assign]
+        bench.recorder.event(widget(), "Waiting", "not ready")
+        await anyio.sleep(SERIES_INTERVAL)
+
+    bench.play(script)
+    assert bench.server.only()["series"]["count"] == 2
+    assert caplog.text == ""
 
 
 def test_repeats_about_a_changing_object_are_one_event_with_a_count(bench: Bench) -> None:
@@ -194,8 +296,8 @@ def test_a_series_whose_event_expired_on_the_server_begins_again(bench: Bench) -
             await anyio.sleep(1.0)
 
     bench.play(script)
-    assert bench.server.verbs == ["create", "patch", "create"]
-    assert "series" not in bench.server.only()
+    assert bench.server.verbs == ["create", "patch", "create", "patch"]
+    assert bench.server.only()["series"]["count"] == 2, "those since"
 
 
 def test_memory_is_bounded_when_the_server_is_away_and_when_it_is_not(bench: Bench) -> None:
@@ -215,8 +317,8 @@ def test_memory_is_bounded_when_the_server_is_away_and_when_it_is_not(bench: Ben
 @pytest.mark.parametrize(
     "refusal",
     [
-        Forbidden("no", causes=[Cause("NamespaceTerminating", "it is being terminated", "metadata.namespace")]),
-        NotFound("no", details={"name": "default", "kind": "namespaces"}),
+        NamespaceTerminating("no"),
+        NamespaceNotFound("no"),
     ],
 )
 def test_nobody_misses_the_events_of_a_namespace_that_goes(
