@@ -46,6 +46,7 @@ conformance: setup ## how like a real API server the embedded one is (needs KUBE
 
 bench: setup ## beside kubernetes_asyncio, asyncio.Queue and a real API server: ratios of one run
 	$(BIN)/python -m tests.bench.bench_ingest
+	$(BIN)/python -m tests.bench.bench_relist
 	$(BIN)/python tests/bench/bench_queue.py
 	$(BIN)/python -m tests.bench.bench_apiserver --quick
 

@@ -146,15 +146,18 @@ class Reflector:
                     send_initial_events=step.initial,
                 ) as stream:
                     state.opened(clock.monotonic())
-                    await self._read(stream, self._reading)
+                    await self._read(stream, self._reading, collecting=step.initial)
                 end = state.closed
             finally:
                 self._reading = None
         if problem := end(clock.monotonic(), clock.random()):
             self._report(problem)
 
-    async def _read(self, stream: ApiStream, scope: anyio.CancelScope) -> None:
+    async def _read(self, stream: ApiStream, scope: anyio.CancelScope, *, collecting: bool) -> None:
         """Apply the frames of a stream until it ends.
+
+        Args:
+            collecting: it begins with the whole state, most of which the sink may hold already.
 
         Raises:
             ApiError, TransportError: it ended in another way than cleanly.
@@ -165,8 +168,11 @@ class Reflector:
             state.heard = now()
             for line in splitter.feed(chunk):
                 frame = decode(line)
+                if collecting and isinstance(frame[1], Record):
+                    frame = frame[0], sink.known(frame[1])
                 verdict = received(frame)
                 if verdict is Verdict.REPLACE:
+                    collecting = False
                     self._reading = None  # a silence that we make ourselves doesn't count
                     await sink.replace(state.snapshot())
                     self._reading = scope

@@ -13,6 +13,7 @@ import anyio
 import pytest
 
 from kopylite.cache import Delta, Informer, Phase, SharedCache
+from kopylite.cache.steps import Snapshot
 from kopylite.client.config import ClientConfig
 from kopylite.client.resources import Resources
 from kopylite.client.transport import AiohttpTransport
@@ -472,6 +473,48 @@ def test_a_storm_of_410_is_bounded_and_visible() -> None:
         m.server.put("b")
         await m.in_step(60)
         await m.until(lambda: m.informer.synced, 60)
+
+    mirror(scenario)
+
+
+@pytest.mark.parametrize("streaming", [True, False], ids=["streamed", "paged"])
+def test_a_relist_keeps_the_bytes_of_what_has_not_changed(streaming: bool) -> None:
+    async def scenario(m: Mirror) -> None:
+        m.server.put("b")
+        await m.informer.wait_synced()
+        await m.in_step()
+        before = {record.name: record for record in m.informer.store.list()}
+        m.server.watches.append(answers(410, status(410, "Expired")))
+        m.server.put("b", changed=True)
+        m.server.history.clear()
+        await _cut(m)
+        await m.in_step()
+        after = {record.name: record for record in m.informer.store.list()}
+        assert after["a"] is before["a"]
+        assert after["b"] is not before["b"]
+
+    mirror(scenario, streaming=streaming)
+
+
+def test_a_list_that_is_streamed_anew_never_holds_unchanged_bodies_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(m: Mirror) -> None:
+        for number in range(20):
+            m.server.put(f"t{number}")
+        await m.informer.wait_synced()
+        given: list[Snapshot] = []
+        replace = m.informer.replace
+
+        async def spy(snapshot: Snapshot) -> None:
+            given.append(snapshot)
+            await replace(snapshot)
+
+        monkeypatch.setattr(m.informer, "replace", spy)
+        m.server.watches.append(answers(410, status(410, "Expired")))
+        await _cut(m)
+        await m.until(lambda: bool(given))
+        held = {record.name: record for record in m.informer.store.list()}
+        assert len(held) == 21
+        assert all(record is held[record.name] for record in given[0].records["ns"].values())
 
     mirror(scenario)
 
