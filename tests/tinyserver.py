@@ -21,18 +21,25 @@ GROUP_VERSION = "example.com/v1"
 
 
 class TinyServer:
-    """Serves the kinds Thing and Part of example.com/v1, both namespaced.
+    """Serves the kinds Thing and Part of example.com/v1, both namespaced unless told otherwise.
 
     Attributes:
         served: the plurals that exist; others are 404.
+        cluster_scoped: the plurals that are in no namespace.
         forbidden: the plurals whose list and watch are 403.
+        closed: the namespaces in which everything is 403; "" stands for requests about all of them.
+        discoverable: whether the kinds are told to those who ask; they wait until they are.
         answer: a status for every request instead of an answer: 401, 503; None: work.
         requests: "METHOD path" of all so far.
     """
 
     def __init__(self) -> None:
         self.served = {"things", "parts"}
+        self.cluster_scoped: set[str] = set()
         self.forbidden: set[str] = set()
+        self.closed: set[str] = set()
+        self.discoverable = asyncio.Event()
+        self.discoverable.set()
         self.answer: int | None = None
         self.requests: list[str] = []
         self.url = ""
@@ -55,13 +62,28 @@ class TinyServer:
         }))  # fmt: skip
         return path
 
-    def put(self, name: str, *, namespace: str = "default", plural: str = "things", **spec: Any) -> None:
+    def put(
+        self,
+        name: str,
+        *,
+        namespace: str = "default",
+        plural: str = "things",
+        owner: dict[str, Any] | None = None,
+        **spec: Any,
+    ) -> None:
         """Create or change an object, and tell the watches."""
         self._version += 1
         key = (plural, namespace, name)
         word = "MODIFIED" if key in self._objects else "ADDED"
         version = str(self._version)
-        metadata = {"namespace": namespace, "name": name, "uid": f"{plural}-{name}", "resourceVersion": version}
+        metadata: dict[str, Any] = {
+            "namespace": namespace,
+            "name": name,
+            "uid": f"{plural}-{name}",
+            "resourceVersion": version,
+        }
+        if owner is not None:
+            metadata["ownerReferences"] = [owner]
         kind = plural.removesuffix("s").capitalize()
         obj = {"apiVersion": GROUP_VERSION, "kind": kind, "metadata": metadata, "spec": spec}
         self._objects[key] = obj
@@ -81,7 +103,9 @@ class TinyServer:
             return _status(404, "NotFound", "the server could not find the requested resource")
         rest = parts[3:]
         if not rest:
-            return web.json_response({"kind": "APIResourceList", "resources": [_resource(p) for p in self.served]})
+            await self.discoverable.wait()
+            resources = [_resource(p, p not in self.cluster_scoped) for p in self.served]
+            return web.json_response({"kind": "APIResourceList", "resources": resources})
         namespace, rest = (rest[1], rest[2:]) if rest[0] == "namespaces" else ("", rest)
         return await self._collection(request, namespace, rest[0], rest[1:])
 
@@ -90,7 +114,7 @@ class TinyServer:
     ) -> web.StreamResponse:
         if plural not in self.served:
             return web.Response(status=404, text="404 page not found")
-        if plural in self.forbidden:
+        if plural in self.forbidden or namespace in self.closed:
             where = f'in the namespace "{namespace}"' if namespace else "at the cluster scope"
             sentence = f'User "bob" cannot list resource "{plural}" in API group "example.com" {where}'
             return _status(403, "Forbidden", f"{plural}.example.com is forbidden: {sentence}")
@@ -117,8 +141,8 @@ class TinyServer:
             await changed.wait()
 
 
-def _resource(plural: str) -> dict[str, Any]:
-    return {"name": plural, "kind": plural.removesuffix("s").capitalize(), "namespaced": True}
+def _resource(plural: str, namespaced: bool) -> dict[str, Any]:
+    return {"name": plural, "kind": plural.removesuffix("s").capitalize(), "namespaced": namespaced}
 
 
 def _status(code: int, reason: str, message: str, **details: str) -> web.Response:

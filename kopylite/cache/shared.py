@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -58,6 +58,7 @@ class SharedCache:
         self._entries: dict[Scope, _Entry] = {}
         self._unstreamed: set[Kind] = set()
         self._namespaced: dict[Kind, bool] = {}
+        self._located: dict[Kind, anyio.Event] = {}
         self._tasks: TaskGroup | None = None
 
     async def run(self) -> None:
@@ -103,16 +104,20 @@ class SharedCache:
         """The store that reads of a kind may rely on: it holds everything in the namespace ("": in all), and was
         complete at least once. None: there is no such store, ask the server.
         """
-        plain = _plain(kind)
-        for candidate in (namespace, "") if namespace else ("",):
-            entry = self._entries.get(Scope(plain, candidate))
-            if entry is not None and entry.informer.has_state:
-                return entry.informer.store
-        return None
+        return next((one.store for one in self._whole(kind, namespace) if one.has_state), None)
+
+    def follows(self, kind: Kind, namespace: str) -> bool:
+        """Whether there is such a store, complete or not."""
+        return any(True for _ in self._whole(kind, namespace))
 
     def is_namespaced(self, kind: Kind) -> bool | None:
         """The scope of a kind; None as long as no informer has found it on the server."""
         return self._namespaced.get(_plain(kind), kind.namespaced)
+
+    async def wait_scope(self, kind: Kind) -> None:
+        """Wait until `is_namespaced` knows the scope of a kind that has an informer."""
+        if self.is_namespaced(kind) is None:
+            await self._located.setdefault(_plain(kind), anyio.Event()).wait()
 
     @property
     def informers(self) -> list[Informer]:
@@ -126,6 +131,8 @@ class SharedCache:
         async def locate(again: bool) -> ListWatch:
             resource = await self._resources.find(kind, again=again)
             self._namespaced[scope.kind] = resource.namespaced
+            if scope.kind in self._located:
+                self._located.pop(scope.kind).set()
             # A cluster-scoped kind has no namespaces to be limited to.
             namespace = scope.namespace if resource.namespaced else ""
             selection = Selection(scope.labels, scope.fields)
@@ -133,6 +140,14 @@ class SharedCache:
 
         observer = self._observe(scope)
         return Informer(scope, locate, clock=self._clock, observer=observer, unstreamed=self._unstreamed)
+
+    def _whole(self, kind: Kind, namespace: str) -> Iterator[Informer]:
+        """The informers that hold everything of a kind in a namespace, or ("") in all, when they are complete."""
+        plain = _plain(kind)
+        for candidate in (namespace, "") if namespace else ("",):
+            entry = self._entries.get(Scope(plain, candidate))
+            if entry is not None:
+                yield entry.informer
 
     async def _run(self, entry: _Entry) -> None:
         with entry.stop:

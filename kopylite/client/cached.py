@@ -21,7 +21,7 @@ from kopylite.client.live import (
 )
 from kopylite.client.misfits import Invalid, Misfits
 from kopylite.client.patches import add_finalizer, bound, merge_missing, plain, remove_finalizer
-from kopylite.client.recent import CacheReader, NoCache, RecentWrites
+from kopylite.client.recent import CacheReader, NoCache, RecentWrites, no_index
 from kopylite.client.resources import Resources
 from kopylite.client.transport import AiohttpTransport, Transport
 from kopylite.client.upsert import Outcome, Upserts
@@ -171,7 +171,8 @@ class Client(LiveClient):
 
         Raises:
             UsageError: an index without a cache, or beside a field selector.
-            RequestTimeout: the cache is behind this client's writes, and an index cannot be asked of a server.
+            RequestTimeout: the cache is not in sync yet, or behind this client's writes, and an index cannot be asked
+                of a server.
         """
         adapter = adapter_of(kind)
         if self._namespaces and not namespace and await self.api.is_namespaced(adapter.kind):
@@ -182,11 +183,12 @@ class Client(LiveClient):
                     kind, namespace=each, labels=labels, fields=fields, index=index, invalid=invalid
                 )
             ]
+        if namespace and not await self.api.is_namespaced(adapter.kind):
+            raise UsageError(f"{adapter.kind} is cluster-scoped: it has no objects in namespace {namespace!r}")
         store = None if fields else self._cache.store_for(adapter.kind, namespace)
         if index and store is None:
-            raise UsageError(
-                f"list of {adapter.kind} by an index: name the kind with app.cache(...) or watch it, and leave out "
-                "field selectors"
+            raise no_index(
+                adapter.kind, namespace, followed=not fields and self._cache.follows(adapter.kind, namespace)
             )
         if store is not None and await self._recent.all_settled(adapter.kind, namespace, store):
             found = store.list(namespace, labels or None, index)
@@ -343,7 +345,8 @@ class Client(LiveClient):
             stored = store.get(key)
             if stored is not None:
                 return stored.body
-            check_scope(kind, kind.namespaced, key)
+            # The cache has no object of a key that none can have, and "none" would be taken for "deleted".
+            check_scope(kind, await self.api.is_namespaced(kind), key)
             return None
         try:
             return await self.api.get(kind, key)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from kopylite.clock import SYSTEM_CLOCK, Clock
+from kopylite.errors import KopyliteError, RequestTimeout, UsageError
 from kopylite.objects import GroupKind, Kind, ObjectKey, compare_versions
 
 # A watch event follows its write within milliseconds. A reader waits this long for it, once per write, and then
@@ -55,7 +56,10 @@ class CacheReader(Protocol):
     """The caches of a process."""
 
     def store_for(self, kind: Kind, namespace: str) -> StoreReader | None:
-        """The store with all objects of a kind in a namespace, or ("") in all; None: these are not cached."""
+        """The store with all objects of a kind in a namespace, or ("") in all; None: these are not cached (yet)."""
+
+    def follows(self, kind: Kind, namespace: str) -> bool:
+        """Whether there is, or will be, such a store."""
 
 
 class NoCache:
@@ -65,6 +69,9 @@ class NoCache:
 
     def store_for(self, kind: Kind, namespace: str) -> StoreReader | None:
         return None
+
+    def follows(self, kind: Kind, namespace: str) -> bool:
+        return False
 
 
 @dataclass(slots=True)
@@ -198,3 +205,13 @@ class RecentWrites:
         if floor:
             self._floors[kind.group_kind] = floor
         self._sweep_at = max(_FIRST_SWEEP, 2 * len(of_kind))
+
+
+def no_index(kind: Kind, namespace: str, *, followed: bool) -> KopyliteError:
+    """Why a list by an index cannot be answered: it was not declared, or (`followed`) its cache is not complete."""
+    if followed:
+        where = f" in namespace {namespace}" if namespace else ""
+        return RequestTimeout(f"the cache of {kind}{where} is not in sync yet, and only it has the index")
+    return UsageError(
+        f"list of {kind} by an index: name the kind with app.cache(...) or watch it, and leave out field selectors"
+    )

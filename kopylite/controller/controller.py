@@ -10,6 +10,7 @@ from typing import Protocol
 import anyio
 from anyio.abc import TaskGroup
 
+from kopylite.controller.gate import Gate, Syncing
 from kopylite.controller.reasons import Reasons
 from kopylite.controller.settler import Settler
 from kopylite.controller.spec import ControllerSpec
@@ -23,11 +24,8 @@ from kopylite.workqueue import QueueStatistics, RateLimiter, WorkQueue
 
 LOGGER = logging.getLogger("kopylite.controller")
 
-# How often a controller that cannot start says what it waits for.
-WAITING_LOG_INTERVAL = 30.0
 
-
-class Source(Protocol):
+class Source(Syncing, Protocol):
     """Where a controller learns which keys changed."""
 
     @property
@@ -62,8 +60,8 @@ class ControllerStatistics:
     Attributes:
         workers: how many there are; `max_concurrent_reconciles`.
         active: how many are busy; `active_workers`.
-        synced: whether its sources are, so that the workers have begun.
-        waiting_for: names of the sources that are not.
+        synced: whether its sources are, so that it works on every key.
+        waiting_for: names of the sources that are not. The keys that need none of them are worked on.
         queue: its queue.
     """
 
@@ -78,8 +76,8 @@ class ControllerStatistics:
 class Controller:
     """Runs one ControllerSpec.
 
-    Its workers begin when all its sources are synced, so no reconcile acts on half a world; it waits for ever, saying
-    for what every half minute, while other controllers run on.
+    A key is reconciled as soon as the sources that it needs are synced, those of its namespace and those that have
+    none, so no reconcile acts on half a world (see Gate); for these it waits for ever, while others run on.
 
     Args:
         spec: what to run.
@@ -106,6 +104,7 @@ class Controller:
             clock=environment.clock, rate_limiter=RateLimiter(spec.rate_limit), observer=queue_observer
         )
         self._reasons: Reasons[Request] = Reasons()
+        self._gate = Gate(self.name, self.sources, self._admit)
         settler = Settler(spec, self._queue, self._reasons, observer or ReconcileObserver())
         turn = LoopTurn(environment.clock)
         self._workers = [
@@ -125,13 +124,13 @@ class Controller:
 
     @property
     def synced(self) -> bool:
-        """Whether every source is, so that keys are being reconciled."""
+        """Whether every source is, so that every key is being reconciled."""
         return all(source.synced for source in self.sources)
 
     def enqueue(self, request: Request, reason: str, priority: int = 0) -> None:
         """Ask for a run of `request`; the reasons of all asks until then are merged. Ignored when stopping."""
         self._reasons.add(request, reason)
-        self._queue.add(request, priority=priority)
+        self._gate.add(request, priority)
 
     async def run(self) -> None:
         """Run until stop() was called and the last run ended.
@@ -200,16 +199,11 @@ class Controller:
     async def _begin(self, intake: TaskGroup, runs: TaskGroup) -> None:
         for source in self.sources:
             intake.start_soon(source.run, self.enqueue)
-        await self._wait_synced()
+        await self._gate.wait_open()
         LOGGER.info("controller %s begins, workers: %d", self.name, len(self._workers))
         for worker in self._workers:
             runs.start_soon(worker.run)
+        await self._gate.open_rest()
 
-    async def _wait_synced(self) -> None:
-        while not self.synced:
-            with anyio.move_on_after(WAITING_LOG_INTERVAL):
-                for source in self.sources:
-                    await source.wait_synced()
-            missing = [source.name for source in self.sources if not source.synced]
-            if missing:
-                LOGGER.warning("controller %s waits for the cache of %s", self.name, ", ".join(missing))
+    def _admit(self, request: Request, priority: int) -> None:
+        self._queue.add(request, priority=priority)

@@ -16,7 +16,7 @@ from kopylite.controller import Controller, ControllerSpec, Source, Watch
 from kopylite.diagnostics import HotLoops
 from kopylite.errors import DecodeError
 from kopylite.manager.options import Options
-from kopylite.manager.wiring import CacheGate, external_sources, scopes_of, sources_of
+from kopylite.manager.wiring import CacheGate, Places, external_sources, find_places, sources_of
 from kopylite.metrics import Metrics
 from kopylite.objects import kind_of
 from kopylite.reconcile import Environment
@@ -53,9 +53,27 @@ class Assembly:
         ]
 
 
-def assemble(app: Operator, options: Options, transport: Transport, metrics: Metrics, clock: Clock) -> Assembly:
-    """Make caches, client and controllers. The metrics see all of them from here on."""
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What is known of the server before anything is put together."""
+
+    transport: Transport
+    resources: Resources
+    places: Places
+
+
+async def prepare(app: Operator, options: Options, transport: Transport, clock: Clock) -> Ground:
+    """Ask the server what has to be known first."""
     resources = Resources(transport, clock)
+    own = [Watch(spec.kind) for spec in app.controllers]
+    declared = [watch for spec in app.controllers for watch in (*spec.owns, *spec.watches)]
+    places = await find_places([*own, *declared, *app.cached], resources, options.namespaces)
+    return Ground(transport, resources, places)
+
+
+def assemble(app: Operator, options: Options, ground: Ground, metrics: Metrics, clock: Clock) -> Assembly:
+    """Make caches, client and controllers. The metrics see all of them from here on."""
+    transport, resources = ground.transport, ground.resources
     cache = SharedCache(transport, resources, clock=clock, observe=metrics.informer)
     metrics.informer_statistics = cache.statistics
 
@@ -75,21 +93,21 @@ def assemble(app: Operator, options: Options, transport: Transport, metrics: Met
     )
     instance = platform.node() or app.name
     recorder = EventRecorder(client.live, controller=app.name, instance=instance, clock=clock)
-    gates = tuple(_gates(app.cached, cache, options.namespaces, clock))
+    gates = tuple(_gates(app.cached, cache, ground.places, clock))
     controllers = []
     for spec in app.controllers:
         environment = Environment(spec.name, client, recorder, logging.getLogger(app.name), clock)
-        watched = sources_of(spec, environment, cache, options.namespaces)
+        watched = sources_of(spec, environment, cache, ground.places)
         sources: list[Source] = [*gates, *watched, *external_sources(spec, environment)]
         controllers.append(_controller(spec, environment, sources, options, metrics))
     _watch_for_hot_loops(cache, clock)
     return Assembly(cache, recorder, tuple(controllers))
 
 
-def _gates(cached: Sequence[Watch], cache: SharedCache, namespaces: Sequence[str], clock: Clock) -> Iterator[CacheGate]:
+def _gates(cached: Sequence[Watch], cache: SharedCache, places: Places, clock: Clock) -> Iterator[CacheGate]:
     for watch in cached:
         kind = kind_of(watch.kind)
-        for namespace in scopes_of(kind, watch.namespace, namespaces):
+        for namespace in places.of(kind, watch.namespace):
             informer = cache.acquire(kind, namespace=namespace, labels=watch.labels, metadata_only=watch.metadata_only)
             yield CacheGate(informer, clock)
 

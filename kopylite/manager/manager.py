@@ -23,12 +23,12 @@ from functools import partial
 import anyio
 
 from kopylite.cache import Informer
-from kopylite.client import AiohttpTransport, ClientConfig, Transport
+from kopylite.client import AiohttpTransport, ClientConfig
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.controller import Controller
 from kopylite.diagnostics import StallWatch, WaitingReport
 from kopylite.errors import RegistrationError
-from kopylite.manager.assembly import Assembly, Operator, assemble
+from kopylite.manager.assembly import Assembly, Ground, Operator, assemble, prepare
 from kopylite.manager.connection import wait_for_server
 from kopylite.manager.health import liveness, readiness
 from kopylite.manager.options import Options
@@ -125,13 +125,14 @@ class Manager:
             stack.push_async_exit(partial(_close, transport))
             with self._connecting:
                 await wait_for_server(transport, self._config, self.options.connect_timeout, self._clock)
-            finished = self._stop.is_set() or await self._operate(transport)
+                ground = await prepare(self.app, self.options, transport, self._clock)
+            finished = self._stop.is_set() or await self._operate(ground)
         logger.info("stopped")
         return finished
 
-    async def _operate(self, transport: Transport) -> bool:
+    async def _operate(self, ground: Ground) -> bool:
         """Stage 3, up and down: whether all running reconciles ended by themselves."""
-        parts = self._parts = assemble(self.app, self.options, transport, self.metrics, self._clock)
+        parts = self._parts = assemble(self.app, self.options, ground, self.metrics, self._clock)
         names, namespaces = [spec.name for spec in self.app.controllers], self.options.namespaces
         where = f"namespaces {', '.join(namespaces)}" if namespaces else "all namespaces"
         logger.info("app %s: controllers %s in %s", self.app.name, ", ".join(names), where)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import anyio
 
 from kopylite.cache import Informer, Record, SharedCache
+from kopylite.client import Resources
 from kopylite.clock import Clock
 from kopylite.controller import Channel, ControllerSpec, MapFunction, Periodic, Source, Watch
-from kopylite.errors import DecodeError
+from kopylite.errors import DecodeError, KopyliteError
 from kopylite.objects import Kind, adapter_of, kind_of
 from kopylite.reconcile import Context, Environment, Request
 from kopylite.triggers import (
@@ -33,29 +37,20 @@ GATE_SECONDS = 10.0
 MakeHandler = Callable[[], Handler | BackgroundHandler]
 
 
-def sources_of(
-    spec: ControllerSpec, environment: Environment, cache: SharedCache, namespaces: Sequence[str]
-) -> list[KindSource]:
-    """The sources of a controller: its own kind first, then what it owns, then what it watches.
-
-    Args:
-        namespaces: of the manager; none for all.
-    """
+def sources_of(spec: ControllerSpec, environment: Environment, cache: SharedCache, places: Places) -> list[KindSource]:
+    """The sources of a controller: its own kind first, then what it owns, then what it watches."""
     own = Watch(spec.kind, predicates=spec.predicates, labels=spec.labels)
     owner = kind_of(spec.kind)
     sources: list[KindSource] = []
-
-    async def caches_complete() -> None:
-        for source in sources:
-            await source.informer.wait_synced()
+    complete = FirstSync(sources, environment.clock)
 
     def add(watch: Watch, default: MakeHandler) -> None:
-        make = default if watch.map is None else _mapping(watch.map, watch, environment, caches_complete)
-        sources.extend(_sources(watch, make, cache, namespaces))
+        make = default if watch.map is None else _mapping(watch.map, watch, environment, complete.wait)
+        sources.extend(_sources(watch, make, cache, places))
 
     add(own, EnqueueObject)
     for watch in spec.owns:
-        add(watch, lambda: EnqueueOwner(owner, is_namespaced=lambda: cache.is_namespaced(owner)))
+        add(watch, partial(EnqueueOwner, owner, scopes=cache))
     for watch in spec.watches:
         add(watch, EnqueueObject)
     return sources
@@ -67,11 +62,64 @@ def external_sources(spec: ControllerSpec, environment: Environment) -> Iterator
         yield _external(declared, environment)
 
 
-def scopes_of(kind: Kind, namespace: str | None, namespaces: Sequence[str]) -> Sequence[str]:
-    """The namespaces in which a kind is to be mirrored; "" stands for all of them, and for cluster scope."""
-    if kind.namespaced is False:
-        return ALL_NAMESPACES
-    return [namespace] if namespace is not None else namespaces or ALL_NAMESPACES
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where kinds are mirrored.
+
+    Args:
+        namespaces: of the manager; none for all.
+        cluster_scoped: kinds that are known to be in no namespace.
+    """
+
+    namespaces: Sequence[str] = ()
+    cluster_scoped: frozenset[Kind] = frozenset()
+
+    def of(self, kind: Kind, namespace: str | None) -> Sequence[str]:
+        """The namespaces in which a kind is to be mirrored; "" stands for all of them, and for cluster scope."""
+        if kind.namespaced is False or kind in self.cluster_scoped:
+            return ALL_NAMESPACES
+        return [namespace] if namespace is not None else self.namespaces or ALL_NAMESPACES
+
+
+async def find_places(watches: Iterable[Watch], resources: Resources, namespaces: Sequence[str]) -> Places:
+    """Ask for the scope of each kind once, so that one without namespaces is not mirrored once for each of them.
+
+    A kind that is not served yet, or cannot be asked for, is taken for namespaced: then its mirrors are more than
+    needed, and as right as one.
+    """
+    kinds = {kind_of(watch.kind) for watch in watches}
+    cluster_scoped: set[Kind] = set()
+
+    async def find(kind: Kind) -> None:
+        with suppress(KopyliteError, OSError):
+            if not (await resources.find(kind)).namespaced:
+                cluster_scoped.add(kind)
+
+    if namespaces:
+        with anyio.move_on_after(GATE_SECONDS):
+            async with anyio.create_task_group() as tasks:
+                for kind in kinds:
+                    tasks.start_soon(find, kind)
+    return Places(namespaces, frozenset(cluster_scoped))
+
+
+class FirstSync:
+    """Waits until some sources are in sync, once and 10 s at most: what is not is read from the server then."""
+
+    def __init__(self, sources: Sequence[KindSource], clock: Clock) -> None:
+        self._sources = sources
+        self._clock = clock
+        self._ends: float | None = None
+
+    async def wait(self) -> None:
+        now = self._clock.monotonic()
+        if self._ends is None:
+            self._ends = now + GATE_SECONDS
+        if now < self._ends:
+            with anyio.move_on_after(self._ends - now):
+                for source in self._sources:
+                    await source.informer.wait_synced()
+                self._ends = now
 
 
 class CacheGate:
@@ -90,6 +138,10 @@ class CacheGate:
         return str(self.informer.scope)
 
     @property
+    def namespace(self) -> str:
+        return self.informer.scope.namespace
+
+    @property
     def synced(self) -> bool:
         return self.informer.has_state or (self._opens is not None and self._clock.monotonic() >= self._opens)
 
@@ -103,9 +155,9 @@ class CacheGate:
         await anyio.sleep_forever()
 
 
-def _sources(watch: Watch, make: MakeHandler, cache: SharedCache, namespaces: Sequence[str]) -> Iterator[KindSource]:
+def _sources(watch: Watch, make: MakeHandler, cache: SharedCache, places: Places) -> Iterator[KindSource]:
     kind = kind_of(watch.kind)
-    for namespace in scopes_of(kind, watch.namespace, namespaces):
+    for namespace in places.of(kind, watch.namespace):
         yield KindSource(
             cache,
             kind,
@@ -137,9 +189,9 @@ def _mapping(
 ) -> MakeHandler:
     """A handler for a user's map function.
 
-    It is fed with objects of the class that it asked for (metadata alone fits no class but a dict), and not before
-    all caches of its controller are complete, since it will read them. An object that does not fit the class is told
-    of, and maps to nothing.
+    It is fed with objects of the class that it asked for (metadata alone fits no class but a dict), and usually not
+    before all caches of its controller are complete, since it will read them. An object that does not fit the class
+    is told of, and maps to nothing.
     """
     adapter: Any = adapter_of(kind_of(watch.kind) if watch.metadata_only else watch.kind)
     reasons = (f"{kind_of(watch.kind).kind} changed",)

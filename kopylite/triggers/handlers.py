@@ -15,6 +15,7 @@ import anyio
 
 from kopylite.cache import Record
 from kopylite.clock import SYSTEM_CLOCK, Clock
+from kopylite.errors import RegistrationError
 from kopylite.objects import HasKey, Kind, ObjectKey, OwnerReference
 from kopylite.reconcile.request import Request
 from kopylite.triggers.events import Event
@@ -42,6 +43,14 @@ class Handler(Protocol):
 
 
 @runtime_checkable
+class PreparedHandler(Handler, Protocol):
+    """A Handler that has to know something before its first event."""
+
+    async def prepare(self) -> None:
+        """Return when it knows."""
+
+
+@runtime_checkable
 class BackgroundHandler(Handler, Protocol):
     """A Handler that has work of its own."""
 
@@ -52,6 +61,16 @@ class BackgroundHandler(Handler, Protocol):
 def priority_of(event: Event) -> int:
     """Low for what is no news: the first state of a kind, and updates that repeat a state."""
     return LOW_PRIORITY if event.initial or event.unchanged else NORMAL_PRIORITY
+
+
+class Scopes(Protocol):
+    """Knows which kinds are namespaced: a SharedCache."""
+
+    def is_namespaced(self, kind: Kind) -> bool | None:
+        """None: it is not known yet."""
+
+    async def wait_scope(self, kind: Kind) -> None:
+        """Return when it is known."""
 
 
 class EnqueueObject:
@@ -72,18 +91,26 @@ class EnqueueOwner:
     Args:
         owner: the kind.
         controller_only: only the reference that is marked as the controller counts.
-        is_namespaced: the owner's scope, which a reference does not tell; asked at each event, since it may become
-            known later. Without it the `Kind` says it. None, or unknown, counts as namespaced.
+        scopes: knows whether the owner is namespaced, which a reference does not tell; without it the `Kind` does.
+
+    Raises:
+        RegistrationError: nothing says the scope.
     """
 
-    __slots__ = ("_controller_only", "_group_kind", "_is_namespaced")
+    __slots__ = ("_controller_only", "_group_kind", "_owner", "_scopes")
 
-    def __init__(
-        self, owner: Kind, *, controller_only: bool = True, is_namespaced: Callable[[], bool | None] | None = None
-    ) -> None:
+    def __init__(self, owner: Kind, *, controller_only: bool = True, scopes: Scopes | None = None) -> None:
+        if scopes is None and owner.namespaced is None:
+            raise RegistrationError(f"events of what {owner} owns: nothing says whether {owner} is namespaced")
+        self._owner = owner
         self._group_kind = owner.group_kind
-        self._is_namespaced = is_namespaced or (lambda: owner.namespaced)
+        self._scopes = scopes
         self._controller_only = controller_only
+
+    async def prepare(self) -> None:
+        """Wait for the scope: a guess would be the key of another object, and one that is always gone."""
+        if self._scopes is not None:
+            await self._scopes.wait_scope(self._owner)
 
     def handle(self, event: Event, watched: str, enqueue: Enqueue) -> None:
         names: dict[str, None] = {}
@@ -93,8 +120,12 @@ class EnqueueOwner:
                     if self._matches(reference):
                         names[reference.name] = None
         if names:
-            record = event.record
-            namespace = "" if self._is_namespaced() is False else record.namespace
+            record, owner = event.record, self._owner
+            namespaced = owner.namespaced if self._scopes is None else self._scopes.is_namespaced(owner)
+            assert namespaced is not None, "see prepare"
+            if namespaced and not record.namespace:
+                return  # an owner in a namespace can own nothing outside of it; the garbage collector thinks so too
+            namespace = record.namespace if namespaced else ""
             reason, priority = f"{watched} {record.key} {event.type.value}", priority_of(event)
             for name in names:
                 enqueue(Request(namespace, name), reason, priority)

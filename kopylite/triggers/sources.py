@@ -14,7 +14,14 @@ from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.objects import HasKey, Kind
 from kopylite.reconcile.request import Request
 from kopylite.triggers.events import Event, EventType, event_of
-from kopylite.triggers.handlers import LOW_PRIORITY, NORMAL_PRIORITY, BackgroundHandler, Enqueue, Handler
+from kopylite.triggers.handlers import (
+    LOW_PRIORITY,
+    NORMAL_PRIORITY,
+    BackgroundHandler,
+    Enqueue,
+    Handler,
+    PreparedHandler,
+)
 from kopylite.triggers.predicates import Predicate
 from kopylite.workqueue import RateLimit
 
@@ -67,6 +74,11 @@ class KindSource:
         return str(self.informer.scope)
 
     @property
+    def namespace(self) -> str:
+        """The one that it watches; "" for all."""
+        return self.informer.scope.namespace
+
+    @property
     def synced(self) -> bool:
         """The handler was told of everything that existed when it began."""
         return self._handle is not None and self._handle.synced
@@ -78,6 +90,8 @@ class KindSource:
 
     async def run(self, enqueue: Enqueue) -> None:
         """Hand events to the handler until cancelled."""
+        if isinstance(self._handler, PreparedHandler):
+            await self._handler.prepare()  # nothing is missed: a late handler is told of all that is there
         self._handle = self.informer.add_handler(partial(self._deliver, enqueue))
         self._begun.set()
         try:
@@ -119,6 +133,7 @@ class ChannelSource:
         self, open_channel: Callable[[], AsyncIterable[HasKey]], *, name: str = "channel", clock: Clock = SYSTEM_CLOCK
     ) -> None:
         self.name = name
+        self.namespace = ""
         self._open = open_channel
         self._clock = clock
 
@@ -168,6 +183,7 @@ class PeriodicSource:
         if every <= 0:
             raise ValueError(f"every must be above 0, not {every}")
         self.name = name
+        self.namespace = ""
         self._every = every
         self._keys = keys
         self._clock = clock

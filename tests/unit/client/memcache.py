@@ -71,5 +71,8 @@ class MemoryCache:
         self.kinds = {kind.group_kind for kind in kinds}
         self.store = MemoryStore()
 
+    def follows(self, kind: Kind, namespace: str) -> bool:
+        return kind.group_kind in self.kinds
+
     def store_for(self, kind: Kind, namespace: str) -> MemoryStore | None:
         return self.store if kind.group_kind in self.kinds else None

@@ -55,6 +55,33 @@ def world() -> World:
     return World()
 
 
+async def test_a_key_of_the_wrong_scope_is_refused_by_the_cache_as_by_the_server(world: World) -> None:
+    # Not found would mean deleted, and a clean-up would follow.
+    node, scoped = Kind("v1", "Node"), Kind("v1", "ConfigMap")
+    client = Client(world.server, cache=MemoryCache(node, scoped))
+    for kind, key in ((node, ObjectKey("shop", "n1")), (scoped, ObjectKey("", "a"))):
+        for reader in (client, client.live):
+            with pytest.raises(UsageError, match=r"cluster-scoped|needs a namespace"):
+                await reader.find(kind, key)
+            with pytest.raises(UsageError, match=r"cluster-scoped|needs a namespace"):
+                await reader.get(kind, key)
+    for reader in (client, client.live):
+        with pytest.raises(UsageError, match="cluster-scoped"):
+            await reader.list(node, namespace="shop")
+
+
+async def test_an_index_of_a_cache_that_is_not_in_sync_yet_is_no_mistake_of_the_program(world: World) -> None:
+    class Unsynced(MemoryCache):
+        def store_for(self, kind: Kind, namespace: str) -> None:
+            return None
+
+    client = Client(world.server, cache=Unsynced(CM))
+    with pytest.raises(RequestTimeout, match=r"ConfigMap\.v1 in namespace shop is not in sync yet"):
+        await client.list(CM, namespace="shop", index={"data.x": "1"})
+    with pytest.raises(UsageError, match=r"app\.cache"):
+        await client.list(SECRET, namespace="shop", index={"data.x": "1"})
+
+
 async def test_a_cached_kind_is_read_without_a_request(world: World) -> None:
     await world.create(x="1")
     world.show()

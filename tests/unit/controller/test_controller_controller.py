@@ -7,6 +7,7 @@ import anyio
 import pytest
 
 from kopylite.controller import Controller, ControllerSpec, Source
+from kopylite.controller.gate import HEAD_START
 from kopylite.controller.reasons import MORE
 from kopylite.errors import UsageError
 from kopylite.objects import Kind
@@ -24,8 +25,9 @@ A, B = Request("default", "a"), Request("default", "b")
 class FakeSource:
     """Enqueues its keys when it starts, and is synced after some seconds; then it may fail."""
 
-    def __init__(self, *requests: Request, synced_after: float = 0.0, fails: bool = False) -> None:
+    def __init__(self, *requests: Request, synced_after: float = 0.0, fails: bool = False, namespace: str = "") -> None:
         self.name = "Widget.example.com/v1"
+        self.namespace = namespace
         self.requests = requests
         self.synced_after = synced_after
         self.fails = fails
@@ -89,19 +91,52 @@ def test_no_reconcile_begins_before_every_source_is_synced() -> None:
     assert world.begun == [(7.0, A), (8.0, B)]
 
 
-def test_a_controller_that_waits_says_for_what_every_half_minute(caplog: pytest.LogCaptureFixture) -> None:
-    world = World(FakeSource(synced_after=70.0))
+def test_a_namespace_whose_sources_are_not_synced_holds_no_other_up_and_joins_when_they_are(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    fine, bad, cluster = Request("fine", "a"), Request("bad", "b"), Request("", "c")
+    world = World(
+        FakeSource(fine, namespace="fine"),
+        FakeSource(bad, namespace="bad"),  # its own kind is there, and what it owns is not
+        FakeSource(namespace="bad", synced_after=70.0),
+        FakeSource(cluster),
+    )
 
     async def main() -> None:
         async with anyio.create_task_group() as group:
             group.start_soon(world.controller.run)
-            await anyio.sleep(100.0)
-            await world.controller.drain(1.0)
+            await anyio.sleep(60.0)
+            assert not world.controller.synced
+            assert world.controller.statistics().waiting_for == ("Widget.example.com/v1",)
+            world.controller.enqueue(bad, "again", 5)
+            await anyio.sleep(30.0)
+            assert await world.controller.drain(1.0)
 
     with caplog.at_level(logging.INFO):
         world.clock.run(main)
-    waits = "controller widget waits for the cache of Widget.example.com/v1"
-    assert [r.getMessage() for r in caplog.records] == [waits, waits, "controller widget begins, workers: 1"]
+    assert {request for when, request in world.begun if when <= HEAD_START + 1.0} == {fine, cluster}
+    assert (70.0, bad) in world.begun
+    assert len(world.begun) == 3
+    assert [r.getMessage() for r in caplog.records] == [
+        "controller widget begins, workers: 1",
+        "controller widget does not work in namespace bad yet: not everything that it watches there is in sync",
+        "controller widget begins in namespace bad",
+    ]
+
+
+def test_what_every_key_needs_is_waited_for_without_end() -> None:
+    world = World(FakeSource(Request("fine", "a"), namespace="fine"), FakeSource(synced_after=1000.0))
+
+    async def main() -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(world.controller.run)
+            await anyio.sleep(999.0)
+            assert world.begun == []
+            await anyio.sleep(3.0)
+            assert await world.controller.drain(1.0)
+
+    world.clock.run(main)
+    assert [when for when, _ in world.begun] == [1000.0]
 
 
 def test_stop_ends_the_sources_lets_runs_finish_and_then_run_returns() -> None:

@@ -5,6 +5,7 @@ import logging
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import aiohttp
 import anyio
@@ -197,6 +198,74 @@ async def test_a_forbidden_kind_blocks_no_other_controller_and_its_rbac_rule_is_
         assert "Forbidden" in text
         assert (await get(run, "/readyz/controller-thing"))[0] == 200
         await eventually(lambda: 'resources: ["parts"]' in caplog.text, "the rule was printed")
+
+
+async def test_a_namespace_that_may_not_be_watched_stops_no_other_and_joins_when_it_may(
+    server: TinyServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.closed.add("forbidden")
+    server.put("a", namespace="fine")
+    server.put("b", namespace="forbidden")
+    recorded = Recorded()
+    options = replace(SERVED, namespaces=("fine", "forbidden", "empty"))
+    async with running(recorded.app, server, options) as run:
+        await recorded.until("a")
+        bad = "informer-thing.v1.example.com:forbidden"
+        assert [line for line in (await get(run, "/readyz"))[1].splitlines() if line.startswith("[-]")] == [
+            "[-]controller-thing failed: reason withheld",
+            f"[-]{bad} failed: reason withheld",
+        ]
+        assert "Forbidden" in (await get(run, f"/readyz/{bad}"))[1]
+        await eventually(lambda: "does not work in namespace forbidden yet" in caplog.text, "it was told of")
+        assert recorded.seen == [Request("fine", "a")]
+        server.closed.clear()
+        await recorded.until("b")
+        with anyio.fail_after(20):
+            await run.manager.wait_synced()
+        assert (await get(run, "/readyz"))[0] == 200
+
+
+async def test_a_cluster_scoped_owner_is_never_taken_for_a_namespaced_one(server: TinyServer) -> None:
+    thing, part = Kind("example.com/v1", "Thing"), Kind("example.com/v1", "Part", "parts", namespaced=True)
+    server.cluster_scoped.add("things")
+    server.discoverable.clear()
+    owner = {"apiVersion": "example.com/v1", "kind": "Thing", "name": "a", "uid": "u", "controller": True}
+    server.put("p", plural="parts", owner=owner)
+    server.put("a", namespace="")
+    found: list[tuple[Request, bool]] = []
+    app = App("test")
+
+    @app.reconciler(thing, owns=[part])
+    async def reconcile(ctx: Context, request: Request) -> None:
+        found.append((request, await ctx.client.find(thing, request) is not None))
+
+    async with running(app, server) as run:
+        watched = "GET /apis/example.com/v1/parts"
+        await eventually(lambda: server.requests.count(watched) >= 2, "the parts were listed, and the scope not known")
+        server.discoverable.set()
+        with anyio.fail_after(20):
+            await run.manager.wait_synced()
+        server.put("p", plural="parts", owner=owner, number=2)
+        await eventually(lambda: len(found) >= 2, "the part's change ran its owner")
+    assert set(found) == {(Request("", "a"), True)}
+
+
+async def test_a_cluster_scoped_kind_is_watched_once_and_not_once_for_each_namespace(server: TinyServer) -> None:
+    server.cluster_scoped.add("things")
+    server.put("a", namespace="")
+    app = App("test")
+    seen: list[Request] = []
+
+    @app.reconciler(Kind("example.com/v1", "Thing"))
+    async def reconcile(ctx: Context, request: Request) -> None:
+        seen.append(request)
+
+    async with running(app, server, replace(QUIET, namespaces=("one", "two"))) as run:
+        with anyio.fail_after(20):
+            await run.manager.wait_synced()
+        await eventually(lambda: seen, "it was reconciled")
+        assert [str(now.scope) for now in run.manager.metrics.informer_statistics()] == ["Thing.example.com/v1"]
+    assert seen == [Request("", "a")]
 
 
 async def test_a_kind_that_appears_later_attaches_by_itself(server: TinyServer) -> None:

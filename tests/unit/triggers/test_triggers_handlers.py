@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kopylite.cache import Delta, Record
+from kopylite.errors import RegistrationError
 from kopylite.objects import Kind, ObjectKey, OwnerReference
 from kopylite.reconcile import Request
 from kopylite.testing.clock import VirtualClock
@@ -19,7 +20,7 @@ from tests.unit.cache.things import thing
 
 Asked = list[tuple[Request, str, int]]
 
-OWNER = Kind("example.com/v1", "MyApp")
+OWNER = Kind("example.com/v1", "MyApp", namespaced=True)
 
 
 def owner(
@@ -76,10 +77,15 @@ def test_a_cluster_scoped_owner_has_no_namespace() -> None:
     handler = EnqueueOwner(Kind("example.com/v1", "MyApp", namespaced=False))
     delta = Delta(None, thing(owners=(owner("x"),)))
     assert asked_by(handler, delta)[0][0] == Request("", "x")
-    scopes: list[bool | None] = [None, False]
-    found_later = EnqueueOwner(OWNER, is_namespaced=lambda: scopes.pop(0))
-    assert asked_by(found_later, delta)[0][0] == Request("ns", "x")
-    assert asked_by(found_later, delta)[0][0] == Request("", "x")
+
+
+def test_an_owner_of_which_nothing_says_the_scope_is_refused_and_not_guessed() -> None:
+    with pytest.raises(RegistrationError, match="nothing says whether"):
+        EnqueueOwner(Kind("example.com/v1", "MyApp"))
+
+
+def test_a_namespaced_owner_owns_nothing_outside_of_its_namespace() -> None:
+    assert asked_by(EnqueueOwner(OWNER), Delta(None, thing(namespace="", owners=(owner("x"),)))) == []
 
 
 # Map functions
