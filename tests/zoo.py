@@ -46,7 +46,7 @@ from kopylite.objects import (
     preserve_unknown,
 )
 from kopylite.objects.schema import schema_of
-from kopylite.objects.yamltext import to_yaml
+from kopylite.objects.yamlwrite import to_yaml
 
 GROUP = "zoo.example.com"
 ZOO: list[type[CustomResource[Any, Any]]] = []

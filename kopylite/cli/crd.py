@@ -135,7 +135,7 @@ def _exit_code(error: UsageError) -> int:
 
 
 def _text(crds: list[dict[str, Any]]) -> str:
-    from kopylite.objects.yamltext import to_yaml
+    from kopylite.objects.yamlwrite import to_yaml
 
     return to_yaml(crds)
 

@@ -7,7 +7,7 @@ import pytest
 
 from kopylite.cli import main
 from kopylite.objects import crd_of
-from kopylite.objects.yamltext import to_yaml
+from kopylite.objects.yamlwrite import to_yaml
 from tests.zoo import Cluster, Full
 
 

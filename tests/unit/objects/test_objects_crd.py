@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from kopylite.errors import RegistrationError
 from kopylite.objects import CustomResource, crd_of, crds_of
 from kopylite.objects.modelsource import models_of
-from kopylite.objects.yamltext import to_yaml
+from kopylite.objects.yamlwrite import to_yaml
 from tests.zoo import Cluster, Full, FullV2
 
 
