@@ -176,15 +176,26 @@ def _check(crds: list[dict[str, Any]], folder: Path) -> int:
 
 def _read(path: Path) -> dict[str, Any]:
     """The CRD in a file."""
-    import yaml
+    from kopylite.objects.yamlread import read_documents
 
+    found = [document for document in read_documents(path.read_bytes(), str(path)) if _is_crd(document)]
+    if len(found) != 1:
+        raise UsageError(f"{path} holds {len(found) or 'no'} CustomResourceDefinition{'s' * (len(found) > 1)}, not one")
+    return dict(found[0])
+
+
+def _is_crd(document: Any) -> bool:
+    """Whether a document has the parts of a CRD that are compared."""
     try:
-        found = yaml.safe_load(path.read_text(encoding="utf-8"))
-        if found["kind"] == "CustomResourceDefinition" and found["spec"]["names"] and found["spec"]["versions"]:
-            return dict(found)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, KeyError, TypeError) as error:
-        raise UsageError(f"{path} holds no CustomResourceDefinition: {type(error).__name__}: {error}") from error
-    raise UsageError(f"{path} holds no CustomResourceDefinition")
+        spec = document["spec"]
+        return (
+            document["kind"] == "CustomResourceDefinition"
+            and isinstance(spec["names"], dict)
+            and isinstance(spec["versions"], list)
+            and all(isinstance(version["name"], str) for version in spec["versions"])
+        )
+    except (KeyError, TypeError, IndexError):
+        return False
 
 
 def _under_another_name(folder: Path, crd: dict[str, Any]) -> tuple[Path | None, dict[str, Any]]:

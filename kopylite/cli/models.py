@@ -48,22 +48,30 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _read(name: str, kind: str | None) -> dict[str, Any]:
-    import yaml
+    """The CRDs of a file, or the one of a kind."""
+    from kopylite.objects.yamlread import read_documents
 
     try:
-        text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
-        documents = [document for document in yaml.safe_load_all(text) if document]
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise UsageError(f"{name} cannot be read: {error}") from error
-    found = {
-        document["spec"]["names"]["kind"]: document
-        for document in documents
-        if isinstance(document, dict) and document.get("kind") == "CustomResourceDefinition"
-    }
+        data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+    except OSError as error:
+        raise UsageError(f"{name} cannot be read: {error.strerror or error}") from error
+    found = [
+        item
+        for document in read_documents(data, "standard input" if name == "-" else name)
+        for item in _items(document)
+        if isinstance(item, dict) and item.get("kind") == "CustomResourceDefinition"
+    ]
     if not found:
         raise UsageError(f"{name} has no CustomResourceDefinition")
-    if kind is None and len(found) > 1:
-        raise UsageError(f"{name} has several CustomResourceDefinitions; name one: --kind {' | '.join(found)}")
-    if kind is not None and kind not in found:
-        raise UsageError(f"{name} has no kind {kind}; it has {', '.join(found)}")
-    return found[kind] if kind else next(iter(found.values()))
+    kinds = {crd["spec"]["names"]["kind"]: crd for crd in found}
+    if kind is None and len(kinds) > 1:
+        raise UsageError(f"{name} has several CustomResourceDefinitions; name one: --kind {' | '.join(kinds)}")
+    if kind is not None and kind not in kinds:
+        raise UsageError(f"{name} has no kind {kind}; it has {', '.join(kinds)}")
+    return kinds[kind] if kind else next(iter(kinds.values()))
+
+
+def _items(document: Any) -> list[Any]:
+    """The objects of a List, as kubectl prints several; else the document itself."""
+    items = document.get("items") if isinstance(document, dict) else None
+    return items if isinstance(items, list) else [document]

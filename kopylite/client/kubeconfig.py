@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from kopylite.errors import KubeconfigError
+from kopylite.objects.yamlread import YamlError, read_document
 
 # Fields that name a file, relative to the folder of the kubeconfig that holds them.
 _FILES = {
@@ -95,13 +94,12 @@ def read_kubeconfig(paths: Sequence[Path], *, skip_missing: bool = False) -> Kub
 
 def _load(path: Path) -> Mapping[str, Any]:
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        document = read_document(path.read_bytes())
     except OSError as error:
         raise KubeconfigError(f"kubeconfig {path} cannot be read: {error.strerror or error}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        line = getattr(getattr(error, "problem_mark", None), "line", None)
-        # Not the error's own text: it quotes the file, which may hold secrets.
-        at = "" if line is None else f" (line {line + 1})"
+    except YamlError as error:
+        # Not the error's own text: the file may hold secrets.
+        at = f" (line {error.line})" if error.line else ""
         raise KubeconfigError(f"kubeconfig {path} is no YAML{at}: correct it, or fetch a new one") from None
     if document is None:
         return {}

@@ -31,16 +31,17 @@ _MERGE_TAG = "tag:yaml.org,2002:merge"
 _BLANK = re.compile(r"\s*")
 
 
-class YamlError(UsageError):
+class YamlError(UsageError, ValueError):
     """A text that is no YAML, or holds what JSON cannot.
 
     Attributes:
-        problem: what is wrong; quotes at most the name of an anchor or a number, so that no secret is shown.
+        problem: what is wrong, mostly in Go's words; quotes at most the name of an anchor, so that no secret is shown.
         line: where, from 1; 0: unknown.
+        go_line: the line that Go would name; 0: none. It counts the lines before the fault, or with it.
     """
 
-    def __init__(self, problem: str, line: int = 0, where: str = "") -> None:
-        self.problem, self.line = problem, line
+    def __init__(self, problem: str, line: int = 0, where: str = "", *, go_line: int = 0) -> None:
+        self.problem, self.line, self.go_line = problem, line, go_line
         place = ":".join(part for part in (where, str(line) if line else "") if part)
         super().__init__(f"{place}: {problem}" if place else problem)
 
@@ -99,7 +100,7 @@ def _decoded(data: bytes | str, where: str) -> str:
 
 
 def _read_json(text: str, found: list[Any]) -> tuple[int, json.JSONDecodeError | None]:
-    """Append the JSON values that follow each other; gives the end of the last, and the problem with what comes next."""
+    """Append the JSON values one after the other; gives the end of the last, and the problem with what follows it."""
     decoder = json.JSONDecoder(parse_float=number, parse_int=number, parse_constant=_no_json)
     end = 0
     while True:
@@ -147,7 +148,10 @@ def _read(text: str, where: str, line: int, repeated: list[str] | None) -> Any:
         raise YamlError(fault.problem, line + fault.line + 1, where) from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise YamlError(str(error.problem or error.context), line + mark.line + 1 if mark else 0, where) from None
+        at = mark.line if mark else 0
+        go_line = at + 1 if at and isinstance(error, yaml.scanner.ScannerError) else at
+        shown = line + min(at, text.count("\n")) + 1 if mark else 0  # not the line after the last
+        raise YamlError(str(error.problem or error.context), shown, where, go_line=go_line) from None
     except (yaml.YAMLError, UnicodeEncodeError) as error:
         problem = getattr(error, "reason", None) or "cannot be read"
         raise YamlError(str(problem), where=where) from None
@@ -164,7 +168,8 @@ class _Anchored:
     __slots__ = ("done", "size", "value")
 
     def __init__(self) -> None:
-        self.done, self.size, self.value = False, 0, None
+        self.done, self.size = False, 0
+        self.value: Any = None
 
 
 class _Frame:
@@ -231,10 +236,7 @@ class _Builder:
             frames[-1].merging = frames[-1].has_key = True
             return
         try:
-            if tag is not None:
-                value = tagged_value(tag, text)
-            else:
-                value = plain_value(text) if event.implicit[0] else text
+            value = tagged_value(tag, text) if tag is not None else plain_value(text) if event.implicit[0] else text
         except ValueError as error:
             raise _Fault(str(error), line) from None
         self._values += 1

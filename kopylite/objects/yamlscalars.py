@@ -101,7 +101,7 @@ def in_json(value: int | float) -> int | float:
     Raises:
         ValueError: JSON has no NaN and no infinity.
     """
-    if type(value) is int:
+    if isinstance(value, int):
         return value if _fits_64_bits(value, signed=True) else float(value)
     if not math.isfinite(value):
         name = "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"

@@ -55,10 +55,10 @@ class _Readable(yaml.SafeDumper):
 
     def resolve(self, kind: Any, value: Any, implicit: Any) -> Any:
         """What a reader takes a scalar without quotes for: texts that it may take for something else get quotes."""
-        if kind is yaml.ScalarNode and implicit[0]:
-            found = super().resolve(kind, value, implicit)
-            return found if found != _TEXT or _is_plain(value) else "disputed"
-        return super().resolve(kind, value, implicit)
+        found = super().resolve(kind, value, implicit)  # type: ignore[no-untyped-call]
+        if kind is yaml.ScalarNode and implicit[0] and found == _TEXT and not _is_plain(value):
+            return "disputed"
+        return found
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
@@ -81,7 +81,12 @@ class _GoStyle(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[m
 
 
 def _go_text(dumper: Any, text: str) -> Any:
-    plain = text and reads_back(text) and not _ODD.search(text) and dumper.resolve(yaml.ScalarNode, text, (True, False)) == _TEXT
+    plain = (
+        text
+        and reads_back(text)
+        and not _ODD.search(text)
+        and dumper.resolve(yaml.ScalarNode, text, (True, False)) == _TEXT
+    )
     return dumper.represent_scalar(_TEXT, text, style=None if plain else '"')
 
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import anyio
-import yaml
+import anyio.to_thread
 
 from kopylite.errors import AlreadyExists, KindNotFound, UsageError
 from kopylite.objects import Kind, Unstructured
+from kopylite.objects.yamlread import read_documents
 
 if TYPE_CHECKING:
     from kopylite.app import App
@@ -109,10 +110,15 @@ class Cluster(ABC):
             The names of the CRDs.
 
         Raises:
-            UsageError: a source holds no CRD.
+            UsageError: a source holds no CRD, or is no YAML.
             TimeoutError: a CRD was not served in time.
         """
-        crds = [crd for source in sources for crd in _crds_of(source)]
+        crds: list[Unstructured] = []
+        for source in sources:
+            if isinstance(source, (Mapping, type)):
+                crds.append(_crd_of(source))
+            else:  # in a thread: bundles of CRDs are megabytes of YAML
+                crds += await anyio.to_thread.run_sync(_crds_in, Path(source))
         async with self.client() as client:
             for crd in crds:
                 try:
@@ -150,19 +156,20 @@ async def _lists(client: Client, crd: Unstructured) -> bool:
     return True
 
 
-def _crds_of(source: CrdSource) -> Iterable[Unstructured]:
+def _crd_of(source: Mapping[str, Any] | type) -> Unstructured:
     if isinstance(source, Mapping):
-        return [Unstructured(source)]
-    if isinstance(source, type):
-        from kopylite.objects.crd import crd_of
+        return Unstructured(source)
+    from kopylite.objects.crd import crd_of
 
-        return [Unstructured(crd_of(source))]
-    path = Path(source)
+    return Unstructured(crd_of(source))
+
+
+def _crds_in(path: Path) -> list[Unstructured]:
     files = sorted(p for p in path.iterdir() if p.suffix in (".yaml", ".yml", ".json")) if path.is_dir() else [path]
     found = [
         Unstructured(document)
         for file in files
-        for document in yaml.safe_load_all(file.read_text())
+        for document in read_documents(file.read_bytes(), str(file))
         if isinstance(document, dict) and document.get("kind") == CRD.kind
     ]
     if not found:

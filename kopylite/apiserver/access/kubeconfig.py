@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-import yaml
+from kopylite.objects.yamlwrite import to_yaml
 
 _NAME = "kopylite"
 
@@ -25,8 +25,7 @@ def kubeconfig(url: str, token: str, certificate: bytes, namespace: str) -> str:
         "contexts": [{"name": _NAME, "context": {"cluster": _NAME, "user": _NAME, "namespace": namespace}}],
         "current-context": _NAME,
     }
-    text: str = yaml.safe_dump(document, sort_keys=False)
-    return text
+    return to_yaml([document], start=False)
 
 
 def write_private(path: Path, text: str) -> None:

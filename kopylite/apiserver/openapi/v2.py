@@ -10,7 +10,7 @@ import struct
 from collections.abc import Mapping
 from typing import Any
 
-from kopylite.apiserver.request.negotiation import to_yaml
+from kopylite.objects.yamlwrite import to_go_yaml
 
 # What clients ask for; the answer's Content-Type puts a point in the place of the @.
 PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
@@ -129,7 +129,7 @@ def _named(name: str, value: bytes) -> bytes:
 
 def _any(value: Any) -> bytes:
     """A value of free form is kept as YAML."""
-    return _block(2, to_yaml(value))
+    return _block(2, to_go_yaml(value))
 
 
 def _text(number: int, text: str) -> bytes:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-import math
-import re
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-import yaml
 
 from kopylite.apiserver.request import protobuf
 from kopylite.apiserver.request.protobuf import PROTOBUF
 from kopylite.apiserver.request.request import Request, is_true
 from kopylite.errors import BadRequest, NotAcceptable, UnsupportedMediaType
+from kopylite.objects.yamlread import YamlError, read_document
+from kopylite.objects.yamlwrite import to_go_yaml
 
 JSON, YAML = "application/json", "application/yaml"
 # What answers are made in. Bodies may also be protobuf.
@@ -26,29 +25,6 @@ _SHOWN_BYTES = 30
 _TABLE_VERSIONS = ("v1", "v1beta1")
 _INCLUDED = ("Metadata", "Object", "None")
 _VIEWS = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
-
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-
-
-class _GoYaml(_Loader):  # type: ignore[misc]
-    """Plain scalars as Go's YAML reads them for Kubernetes: no time stamps, no base 60, `y` and `n` are booleans."""
-
-    bool_values = {**_Loader.bool_values, "y": True, "n": False}  # noqa: RUF012 - as PyYAML declares it
-
-
-_RESOLVED = {
-    "bool": ("y|Y|yes|Yes|YES|n|N|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF", "yYnNtTfFoO"),
-    "int": ("[-+]?(?:0b[01_]+|0o?[0-7_]+|0x[0-9a-fA-F_]+|0|[1-9][0-9_]*)", "-+0123456789"),
-    "float": (r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
-              "-+.0123456789"),
-}  # fmt: skip
-_GoYaml.yaml_implicit_resolvers = {
-    key: [(tag, regexp) for tag, regexp in resolvers if tag.endswith((":null", ":merge"))]
-    for key, resolvers in _Loader.yaml_implicit_resolvers.items()
-}
-for _name, (_pattern, _first) in _RESOLVED.items():
-    _GoYaml.add_implicit_resolver(f"tag:yaml.org,2002:{_name}", re.compile(f"(?:{_pattern})$"), list(_first))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +40,13 @@ class Media:
 
     def encode(self, obj: Any) -> bytes:
         if self.type == YAML:
-            return to_yaml(obj)
+            return to_go_yaml(obj)
         return msgspec.json.format(msgspec.json.encode(obj), indent=2) if self.pretty else msgspec.json.encode(obj)
 
     def finish(self, body: bytes) -> bytes:
         """The body, given as compact JSON, in this form."""
         if self.type == YAML:
-            return to_yaml(msgspec.json.decode(body))
+            return to_go_yaml(msgspec.json.decode(body))
         return msgspec.json.format(body, indent=2) if self.pretty else body
 
 
@@ -166,9 +142,10 @@ def decode_body(request: Request, kind: str, *, custom: bool = False) -> tuple[d
         raise UnsupportedMediaType(text)
     try:
         if media_type == YAML:
-            return from_yaml(request.body), repeated_keys(request.body)
+            repeated: list[str] = []
+            return from_yaml(request.body, repeated), repeated
         return from_json(request.body)
-    except (ValueError, yaml.YAMLError) as error:
+    except ValueError as error:
         text = _go_text(error)
         # What stands for no object of the API is not named.
         raise BadRequest(text) if kind == "DeleteOptions" else unrecognized(kind, text, request.body) from None
@@ -191,17 +168,16 @@ def unrecognized(kind: str, text: str, body: bytes) -> BadRequest:
     return BadRequest(f"the object provided is unrecognized (must be of type {kind}): {text} ({shown or '<empty>'})")
 
 
-def go_yaml_error(error: yaml.MarkedYAMLError) -> str:
-    line = error.problem_mark.line if error.problem_mark else 0
-    return f"yaml: line {line}: {error.problem}" if line else f"yaml: {error.problem}"
+def go_yaml_error(error: YamlError) -> str:
+    if error.problem.startswith("json: "):
+        return error.problem
+    return f"yaml: line {error.go_line}: {error.problem}" if error.go_line else f"yaml: {error.problem}"
 
 
 def _go_text(error: Exception) -> str:
     """The parse error in the words of Go, for the errors that are met in practice."""
-    if isinstance(error, yaml.MarkedYAMLError):
+    if isinstance(error, YamlError):
         return go_yaml_error(error)
-    if isinstance(error, _NotInJson):
-        return f"json: unsupported value: {error}"
     problem = str(error)
     if isinstance(error, json.JSONDecodeError):
         problem = _json_problem(error)
@@ -223,10 +199,6 @@ def _json_problem(error: json.JSONDecodeError) -> str:
         "Extra data": "after top-level value",
     }.get(error.msg, "looking for beginning of value")
     return f"invalid character '{error.doc[error.pos]}' {where}"
-
-
-class _NotInJson(ValueError):
-    """A number of YAML that JSON does not know, as Go writes it."""
 
 
 _JSON_NAMES: dict[type, str] = {list: "array", str: "string", bool: "bool"}
@@ -288,69 +260,16 @@ def _collect_repeated(value: Any, path: str, found: list[str]) -> None:
             _collect_repeated(inner, f"{path}[{index}]", found)
 
 
-def from_yaml(body: bytes) -> dict[str, Any]:
-    """An object. Raises ValueError or yaml.YAMLError."""
-    value = yaml.load(body, Loader=_GoYaml)
+def from_yaml(body: bytes, repeated: list[str] | None = None) -> dict[str, Any]:
+    """An object; `repeated` is told of keys that come twice. Raises ValueError (YamlError: it is no YAML)."""
+    value = read_document(body, repeated=repeated)
     if not isinstance(value, dict):
         raise _NoObject("null" if value is None else _JSON_NAMES.get(type(value), "number"))
-    return _json_keys(value)  # type: ignore[no-any-return]
-
-
-def repeated_keys(body: bytes) -> list[str]:
-    """What Go's strict decoder says of the keys that come twice in a YAML text."""
-    found: list[str] = []
-    _find_repeated(yaml.compose(body, Loader=_GoYaml), found)
-    return found
-
-
-def _find_repeated(node: yaml.Node | None, found: list[str]) -> None:
-    if isinstance(node, yaml.MappingNode):
-        seen: set[str] = set()
-        for key, value in node.value:
-            if key.value in seen:
-                found.append(f"line {key.start_mark.line + 1}: key {json.dumps(key.value)} already set in map")
-            seen.add(key.value)
-            _find_repeated(value, found)
-    elif isinstance(node, yaml.SequenceNode):
-        for item in node.value:
-            _find_repeated(item, found)
-
-
-def _json_keys(value: Any) -> Any:
-    """YAML allows keys of any type; JSON's are strings, and sigs.k8s.io/yaml converts them so."""
-    if isinstance(value, dict):
-        return {_key_text(key): _json_keys(v) for key, v in value.items()}
-    if isinstance(value, list):
-        return [_json_keys(v) for v in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        raise _NotInJson("NaN" if math.isnan(value) else f"{value:+}".replace("inf", "Inf"))
     return value
 
 
-def _key_text(key: Any) -> str:
-    if isinstance(key, bool):
-        return "true" if key else "false"
-    return str(key)
-
-
-# YAML 1.1 takes these for booleans; PyYAML reads them as text, and would leave them bare.
-_YAML_BOOLEANS = frozenset("yYnN")
-
-
-class _GoStyle(_Dumper):  # type: ignore[misc]
-    """Double quotes where quotes are needed, as Go's encoder does."""
-
-
-def _represent_text(dumper: Any, text: str) -> Any:
-    if text in _YAML_BOOLEANS:
-        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"')
-    plain = dumper.resolve(yaml.ScalarNode, text, (True, False)) == "tag:yaml.org,2002:str"
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if plain and text else '"')
-
-
-_GoStyle.add_representer(str, _represent_text)
-
-
-def to_yaml(obj: Any) -> bytes:
-    text: str = yaml.dump(obj, Dumper=_GoStyle, default_flow_style=False, sort_keys=True, allow_unicode=True)
-    return text.encode()
+def repeated_keys(body: bytes) -> list[str]:
+    """What Go's strict decoder says of the keys that come twice in a YAML text. Raises YamlError."""
+    found: list[str] = []
+    read_document(body, repeated=found)
+    return found

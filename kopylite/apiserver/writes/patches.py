@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
-import yaml
 
 from kopylite.apiserver.patching.apply import apply
 from kopylite.apiserver.patching.json_patch import json_patch
@@ -30,6 +29,7 @@ from kopylite.apiserver.writes.writer import (
     modified,
 )
 from kopylite.errors import ApiError, BadRequest, UnsupportedMediaType
+from kopylite.objects.yamlread import YamlError
 
 JSON_PATCH, MERGE_PATCH = "application/json-patch+json", "application/merge-patch+json"
 STRATEGIC_PATCH, APPLY_PATCH = "application/strategic-merge-patch+json", "application/apply-patch+yaml"
@@ -165,7 +165,7 @@ def applied_config(call: Call) -> dict[str, Any]:
     """The body of a server-side apply. Raises BadRequest."""
     try:
         config = from_yaml(call.request.body)
-    except yaml.MarkedYAMLError as error:
+    except YamlError as error:
         raise BadRequest(f"error encoding patch: {go_yaml_error(error)}") from None
     except ValueError as error:
         raise BadRequest(

@@ -137,13 +137,14 @@ def test_check_finds_a_kind_whose_plural_was_changed(
     assert "DANGEROUS: names.plural: changed from myapps to appz" in said
 
 
-@pytest.mark.parametrize("text", ["a: [", "", "kind: Service", "kind: CustomResourceDefinition"])
+@pytest.mark.parametrize("text", ["", "kind: Service", "kind: CustomResourceDefinition", "a: ["])
 def test_check_names_a_file_that_holds_no_crd(
     module: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
 ) -> None:
     (tmp_path / "myapps.example.com.yaml").write_text(text)
     assert main(["crd", f"{module}:MyApp", "--output-dir", str(tmp_path), "--check"]) == Exit.USAGE
-    assert f"{tmp_path}/myapps.example.com.yaml holds no CustomResourceDefinition" in capsys.readouterr().err
+    problem = ":1: did not find" if text == "a: [" else " holds no CustomResourceDefinition"
+    assert f"{tmp_path}/myapps.example.com.yaml{problem}" in capsys.readouterr().err
 
 
 def test_a_folder_that_is_a_file_is_named(module: Path, capsys: pytest.CaptureFixture[str]) -> None:

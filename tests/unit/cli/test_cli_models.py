@@ -22,7 +22,7 @@ def test_it_prints_the_classes_of_a_file(tmp_path: Path, capsys: pytest.CaptureF
 
 
 def test_it_reads_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO(to_yaml([crd_of(Full)])))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(to_yaml([crd_of(Full)]).encode())))
     assert main(["models", "-", "--no-descriptions"]) == 0
     assert "Everything that a class keyword can say." not in capsys.readouterr().out
 
@@ -39,7 +39,7 @@ def test_of_several_kinds_one_must_be_named(tmp_path: Path, capsys: pytest.Captu
 
 
 @pytest.mark.parametrize(
-    ("text", "message"), [("a: [", "cannot be read"), ("kind: Pod", "has no CustomResourceDefinition")]
+    ("text", "message"), [("a: [", "crd.yaml:1: did not find"), ("kind: Pod", "has no CustomResourceDefinition")]
 )
 def test_a_file_without_a_crd_gives_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, message: str
