@@ -59,13 +59,14 @@ class Api:
     async def list_all(self, kind: Kind, namespace: str, selection: Selection) -> list[bytes]:
         """All selected objects, as one consistent state.
 
-        Read page by page. When the server drops that state in the middle, the list begins again, once.
+        Read page by page. When the server drops that state in the middle, because it takes longer than the server
+        keeps it, the list is read again in one piece, which takes what it takes: silence is limited, length is not.
         """
         resource = await self._resource(kind)
         try:
             return await self._pages(resource, namespace, selection)
         except Expired:
-            return await self._pages(resource, namespace, selection)
+            return await self._pages(resource, namespace, selection, limit=0)
 
     async def create(self, kind: Kind, namespace: str, wire: Mapping[str, Any], options: WriteOptions = PLAIN) -> bytes:
         resource = await self._resource(kind)
@@ -142,11 +143,13 @@ class Api:
         body = encode(conditions.to_dict(dry_run))
         await self._send(verbs.delete_collection(resource, namespace, selection, body), resource)
 
-    async def _pages(self, resource: ResourceInfo, namespace: str, selection: Selection) -> list[bytes]:
+    async def _pages(
+        self, resource: ResourceInfo, namespace: str, selection: Selection, *, limit: int = PAGE_SIZE
+    ) -> list[bytes]:
         objects: list[bytes] = []
         token = ""
         while True:
-            request = verbs.list_page(resource, namespace, selection, limit=PAGE_SIZE, continue_token=token)
+            request = verbs.list_page(resource, namespace, selection, limit=limit, continue_token=token)
             page = decode_list(await self._send(request, resource))
             objects += map(bytes, page.items)
             token = page.continue_token

@@ -46,6 +46,8 @@ class ClientConfig:
         proxy: URL of an HTTP proxy.
         headers: sent with every request (impersonation).
         compression: let the server compress large answers.
+        max_connections: requests at the same time, and as many lists beside them; more wait. None: 64, or as many as
+            the operator has workers. Watches are not counted.
         source: where this came from, for people: "kubeconfig FILE, context NAME" or "in-cluster".
     """
 
@@ -57,6 +59,7 @@ class ClientConfig:
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     user_agent: str = USER_AGENT
     compression: bool = False
+    max_connections: int | None = None
     source: str = ""
 
 

@@ -47,6 +47,10 @@ class Retries:
         self._failures = 0
         self._renewed = False
 
+    def put_off(self, seconds: float) -> None:
+        """The deadline is later by so much: the time was not the server's."""
+        self._deadline += seconds
+
     def remaining(self) -> float:
         """Seconds until the deadline; never 0, which HTTP libraries take for no limit."""
         return max(self._deadline - self._clock.monotonic(), 0.001)

@@ -6,6 +6,7 @@ Answers of any status are returned, not raised: `api_error` makes exceptions of 
 from __future__ import annotations
 
 import asyncio
+import io
 import logging
 import os
 import ssl
@@ -20,6 +21,8 @@ from yarl import URL
 
 from kopylite.client.config import ClientConfig
 from kopylite.client.credentials import Identity
+from kopylite.client.lanes import Lane
+from kopylite.client.pace import Pace
 from kopylite.client.retries import NO_ANSWER, Retries
 from kopylite.client.tls import TlsContexts
 from kopylite.client.verbs import ApiRequest
@@ -32,9 +35,11 @@ logger = logging.getLogger(__name__)
 # One request, its retries and their waiting together. kube-apiserver itself gives up after 60 s.
 REQUEST_TIMEOUT = 30.0
 CONNECT_TIMEOUT = 10.0
-# Requests at the same time; more wait for a connection. Watches have connections of their own, without a limit,
-# so neither can starve the other.
+# Requests at the same time, and as many lists; more wait for a turn. Watches have connections of their own, without a
+# limit. So none can starve the others.
 MAX_CONNECTIONS = 64
+# Longer bodies are handed to aiohttp as a file, which it reads piece by piece.
+LARGE_BODY = 256 * 1024
 # kube-apiserver closes idle connections after 90 s; whoever closes first never meets the race.
 KEEPALIVE = 60.0
 # Warnings are shown once each; the set is emptied rather than grown past this.
@@ -76,10 +81,12 @@ class Transport(Protocol):
         """Send a request and wait for the whole answer, of whatever status.
 
         Args:
-            timeout: seconds for everything, retries and their waiting included; None: 30 s.
+            timeout: seconds for everything, retries and their waiting included. None: as long as the request's
+                `patience`, and for the time until the answer begins 30 s in all. Waiting for a turn beside other
+                requests of this client doesn't count.
 
         Raises:
-            ConnectionFailed: it was not sent.
+            ConnectionFailed: it was not sent; also when there was no turn.
             RequestTimeout, StreamBroken: it may or may not have been carried out.
         """
 
@@ -109,6 +116,8 @@ class AiohttpTransport:
         self._observer = observer or ClientObserver()
         self._clock = clock
         self._tls = TlsContexts(config.tls, clock) if self._base.startswith("https:") else None
+        size = config.max_connections or MAX_CONNECTIONS
+        self._small, self._bulk = Lane("requests", size, clock), Lane("lists", size, clock)
         self._requests: aiohttp.ClientSession | None = None
         self._streams: aiohttp.ClientSession | None = None
         self._identified = False
@@ -137,12 +146,15 @@ class AiohttpTransport:
 
     async def request(self, request: ApiRequest, *, timeout: float | None = None) -> ApiResponse:
         retries = Retries(request.method, REQUEST_TIMEOUT if timeout is None else timeout, self._clock)
-        if self._requests is None:
-            self._requests = self._open_session(MAX_CONNECTIONS)
+        lane = self._small if request.patience.silence is None else self._bulk
         while True:
             identity = self.config.credentials.current() or await self._identify()
+            if timeout is None:
+                retries.put_off(await lane.enter())
+            else:
+                await lane.enter(retries.remaining())
             try:
-                response = await self._attempt(self._requests, request, identity, retries.remaining())
+                response = await self._attempt(request, identity, retries.remaining(), total=timeout is not None)
             except TransportError as error:
                 delay = retries.after_failure(error)
                 if delay is None:
@@ -157,12 +169,14 @@ class AiohttpTransport:
                 if delay is None:
                     return response
                 logger.info("%s: the server asks to wait (HTTP %d); again in %.1f s", request, response.status, delay)
+            finally:
+                lane.leave()
             await self._clock.sleep(delay)
 
     @asynccontextmanager
     async def stream(self, request: ApiRequest) -> AsyncIterator[ApiStream]:
         if self._streams is None:
-            self._streams = self._open_session(0)
+            self._streams = self._open_session()
         identity = self.config.credentials.current() or await self._identify()
         response = await self._send(self._streams, request, identity)
         if response.status == 401 and self._renew(identity):
@@ -174,24 +188,29 @@ class AiohttpTransport:
         finally:
             _drop(response)
 
-    async def _attempt(
-        self, session: aiohttp.ClientSession, request: ApiRequest, identity: Identity, timeout: float
-    ) -> ApiResponse:
+    async def _attempt(self, request: ApiRequest, identity: Identity, remaining: float, *, total: bool) -> ApiResponse:
+        """Send a request once. `total`: everything has to be over in the `remaining` seconds."""
+        if self._requests is None:
+            self._requests = self._open_session()
         code, started = NO_ANSWER, self._clock.monotonic()
+        pace = Pace(request, remaining, total=total)
         try:
-            async with session.request(
-                request.method,
-                URL(self._base + request.target, encoded=True),
-                timeout=aiohttp.ClientTimeout(total=timeout, sock_connect=CONNECT_TIMEOUT),
-                **self._arguments(request, identity),
-            ) as response:
-                body = await response.read()
+            async with (
+                pace.limit,
+                self._requests.request(
+                    request.method,
+                    URL(self._base + request.target, encoded=True),
+                    timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT),
+                    **self._arguments(request, identity),
+                ) as response,
+            ):
+                body = await pace.read(response.content.iter_any())
                 code = str(response.status)
                 if "Warning" in response.headers:
                     self._show_warning(response.headers["Warning"])
                 return ApiResponse(response.status, response.headers, body)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise self._failure(error) from error
+            raise self._failure(error, pace) from error
         finally:
             seconds = self._clock.monotonic() - started
             self._observer.requested(method=request.method, host=self._host, code=code, seconds=seconds)
@@ -225,7 +244,7 @@ class AiohttpTransport:
             headers["Authorization"] = identity.authorization
         arguments: dict[str, Any] = {
             "headers": headers,
-            "data": request.body,
+            "data": request.body if len(request.body or b"") <= LARGE_BODY else io.BytesIO(request.body or b""),
             # A redirect would carry the credentials to wherever the answer points.
             "allow_redirects": False,
         }
@@ -236,9 +255,10 @@ class AiohttpTransport:
             arguments["proxy"] = self.config.proxy
         return arguments
 
-    def _open_session(self, limit: int) -> aiohttp.ClientSession:
+    def _open_session(self) -> aiohttp.ClientSession:
         return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=limit, keepalive_timeout=KEEPALIVE, ttl_dns_cache=60),
+            # No limit: waiting inside of aiohttp would look like an answer that doesn't come. See Lane.
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE, ttl_dns_cache=60),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers=self._headers,
             # trust_env costs two thread hops a request and reads ~/.netrc; the proxy is settled by the config.
@@ -265,8 +285,10 @@ class AiohttpTransport:
             renewed = renewed or self._tls.current(identity.key_pair) is not before
         return renewed
 
-    def _failure(self, error: Exception) -> TransportError:
+    def _failure(self, error: Exception, pace: Pace | None = None) -> TransportError:
         failure = failure_of(error, self._base)
+        if pace is not None and type(error) is TimeoutError:
+            failure = RequestTimeout(pace.describe(self._base))
         if self._tls is not None and isinstance(failure, ConnectionFailed):
             self._tls.recheck()
         return failure

@@ -33,6 +33,27 @@ _NO_PARAMS: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
+class Patience:
+    """How long an answer may take, in seconds.
+
+    Attributes:
+        begin: until its first byte, at each attempt.
+        silence: between one piece and the next, however many there are. None: the answer is small, and `begin` is for
+            all of it and all attempts, plus the time that its bytes take on a slow line.
+    """
+
+    begin: float = 30.0
+    silence: float | None = None
+
+
+SMALL = Patience()
+# A page, a list of kinds: nobody knows how long the line takes for it.
+BULK = Patience(silence=30.0)
+# Everything at once: kube-apiserver itself gives up after 60 s, and says so.
+WHOLE = Patience(begin=70.0, silence=30.0)
+
+
+@dataclass(frozen=True, slots=True)
 class ApiRequest:
     """One HTTP request to the API server.
 
@@ -43,6 +64,7 @@ class ApiRequest:
         body: the payload, exactly as it goes out.
         content_type: of the body.
         accept: the wanted form of the answer.
+        patience: how long the answer may take, unless the caller sets a time for everything.
     """
 
     method: str
@@ -51,6 +73,7 @@ class ApiRequest:
     body: bytes | None = field(default=None, repr=False)
     content_type: str | None = None
     accept: str = JSON
+    patience: Patience = SMALL
 
     @property
     def target(self) -> str:
@@ -219,7 +242,8 @@ def list_page(
     elif resource_version:
         params |= {"resourceVersion": resource_version, "resourceVersionMatch": "NotOlderThan"}
     accept = f"{METADATA_LIST},{JSON}" if metadata_only else JSON
-    return ApiRequest("GET", resource.collection(namespace), params, accept=accept)
+    patience = BULK if limit else WHOLE
+    return ApiRequest("GET", resource.collection(namespace), params, accept=accept, patience=patience)
 
 
 def watch(
@@ -307,12 +331,12 @@ def delete(resource: ResourceInfo, key: ObjectKey, body: bytes) -> ApiRequest:
 
 def delete_collection(resource: ResourceInfo, namespace: str, selection: Selection, body: bytes) -> ApiRequest:
     """A DELETE of all selected objects of a namespace, or ("") of all namespaces; `body` is a DeleteOptions."""
-    return ApiRequest("DELETE", resource.collection(namespace), selection.params(), body, JSON)
+    return ApiRequest("DELETE", resource.collection(namespace), selection.params(), body, JSON, patience=WHOLE)
 
 
 def discovery(api_version: str) -> ApiRequest:
     """The resources of one group and version, as an APIResourceList."""
-    return ApiRequest("GET", version_path(api_version))
+    return ApiRequest("GET", version_path(api_version), patience=BULK)
 
 
 @lru_cache(maxsize=1024)  # an operator works in few collections, over and over
