@@ -24,6 +24,7 @@ import anyio
 
 from kopylite.cache import Informer
 from kopylite.client import AiohttpTransport, ClientConfig
+from kopylite.client.transport import MAX_CONNECTIONS
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.controller import Controller
 from kopylite.diagnostics import StallWatch, WaitingReport
@@ -75,8 +76,11 @@ class Manager:
         self.app = app
         self.options = options or Options()
         self.metrics = Metrics()
+        # A connection for each worker, unless the configuration sets a number.
+        workers = sum(spec.workers or self.options.workers for spec in app.controllers)
+        connections = config.max_connections or max(MAX_CONNECTIONS, workers)
         # The server records the part up to "/" as the writer of a field when a request names none.
-        self._config = replace(config, user_agent=f"{app.name}/kopylite")
+        self._config = replace(config, user_agent=f"{app.name}/kopylite", max_connections=connections)
         self._clock = clock
         self._stall = StallWatch(on_lag=self.metrics.loop_lag.observe, clock=clock)
         self._servers = self._plan_servers()

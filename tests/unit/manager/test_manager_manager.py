@@ -6,6 +6,7 @@ import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import Any
 
 import aiohttp
 import anyio
@@ -14,6 +15,7 @@ from pydantic import BaseModel
 
 from kopylite.app import App
 from kopylite.cache import Phase
+from kopylite.client import AiohttpTransport, ClientConfig
 from kopylite.controller import channel, periodic, watch
 from kopylite.errors import ConnectionFailed, KubeconfigError, RegistrationError, UsageError
 from kopylite.manager import Manager, Options
@@ -96,6 +98,28 @@ async def get(run: Run, path: str) -> tuple[int, str]:
     address = run.manager.addresses["/" + path.strip("/").split("/")[0].split("?")[0]]
     async with aiohttp.ClientSession() as session, session.get(f"http://{address}{path}") as response:
         return response.status, await response.text()
+
+
+@pytest.mark.parametrize(("workers", "chosen", "expected"), [(4, None, 64), (200, None, 200), (200, 10, 10)])
+async def test_there_is_a_connection_for_each_worker(
+    server: TinyServer, monkeypatch: pytest.MonkeyPatch, workers: int, chosen: int | None, expected: int
+) -> None:
+    made: list[ClientConfig] = []
+
+    class Spy(AiohttpTransport):
+        def __init__(self, config: ClientConfig, **settings: Any) -> None:
+            made.append(config)
+            super().__init__(config, **settings)
+
+    monkeypatch.setattr("kopylite.manager.manager.AiohttpTransport", Spy)
+    config = replace(server.config, max_connections=chosen)
+    manager = Manager(Recorded().app, config, replace(QUIET, workers=workers))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(manager.run)
+        with anyio.fail_after(10):
+            await manager.wait_synced()
+        manager.stop()
+    assert [one.max_connections for one in made] == [expected]
 
 
 async def test_it_reconciles_what_is_there_and_what_comes_and_stops_in_order(server: TinyServer) -> None:
