@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
+from kopylite.cli import script
 
-from kopylite.cli import main
-
-sys.exit(main())
+script()

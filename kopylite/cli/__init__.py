@@ -1,13 +1,24 @@
-"""The command line: one module a command, each with `add_parser(subparsers)` and `run(args) -> exit code`."""
+"""The command line: one module a command, each with `add_parser(subparsers)` and `run(args, signals) -> exit code`.
+
+What a command needs is imported when it runs, after the signal handlers are there.
+"""
 
 from __future__ import annotations
 
-import argparse
+import importlib
+import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from kopylite.cli import apiserver, crd, models, run
+from kopylite.cli.exitcodes import Exit
+from kopylite.cli.signals import StopSignals
 
-COMMANDS = {"run": run, "apiserver": apiserver, "crd": crd, "models": models}
+if TYPE_CHECKING:
+    import argparse
+
+COMMANDS = ("run", "apiserver", "crd", "models")
+# Those that run until a signal comes; an early one is as good as a late one.
+SERVING = ("run", "apiserver")
 
 DESCRIPTION = "Kubernetes operators in asyncio."
 
@@ -17,25 +28,93 @@ start here:
   kopylite run --help                        its options, environment variables and exit codes
 """
 
-__all__ = ["main", "make_parser"]
+__all__ = ["main", "make_parser", "script"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return the process's exit code. A wrong command line exits with code 2."""
-    args = make_parser().parse_args(argv)
-    code: int = COMMANDS[args.command].run(args)
-    return code
+    """Run one command and return the process's exit code. A wrong command line exits with code 2.
+
+    It handles SIGTERM and SIGINT until it returns, and starts an event loop of its own: so it is called in the main
+    thread, and where no loop runs; elsewhere it says so and returns code 2. Inside of a loop there is `Manager`.
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if problem := _misplaced():
+        print(f"kopylite: {problem}", file=sys.stderr)
+        return Exit.USAGE
+    with _signals(arguments) as signals:
+        return _run(arguments, signals)
+
+
+def script() -> NoReturn:
+    """Be the process: as `main`, and a signal does no harm in the last moments either."""
+    arguments = sys.argv[1:]
+    signals = _signals(arguments)
+    signals.stay()
+    code = _run(arguments, signals)
+    sys.stdout.flush()
+    signals.ended(code)
+    sys.exit(code)
 
 
 def make_parser() -> argparse.ArgumentParser:
     """The parser of the whole command line."""
+    import argparse
+
     parser = argparse.ArgumentParser(
         prog="kopylite",
         description=DESCRIPTION,
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
     )
-    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
-    for command in COMMANDS.values():
-        command.add_parser(subparsers)
+    parser.add_argument("--version", action="store_true", help="print the versions of kopylite and Python")
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
+    for name in COMMANDS:
+        _command(name).add_parser(subparsers)
     return parser
+
+
+def _run(arguments: Sequence[str], signals: StopSignals) -> int:
+    parser = make_parser()
+    args = parser.parse_args(arguments)
+    if args.version:
+        print(f"kopylite {_version()} (Python {sys.version.split()[0]})")
+        return Exit.STOPPED
+    if args.command is None:
+        parser.error(f"which command? There are {', '.join(COMMANDS)}")
+    code: int = _command(args.command).run(args, signals)
+    return code
+
+
+def _command(name: str) -> Any:
+    return importlib.import_module(f"kopylite.cli.{name}")
+
+
+def _signals(arguments: Sequence[str]) -> StopSignals:
+    return StopSignals(Exit.STOPPED if arguments and arguments[0] in SERVING else None)
+
+
+def _misplaced() -> str:
+    """Why the command line cannot be run where it was called; "" if it can."""
+    import threading
+
+    if "asyncio" in sys.modules and sys.modules["asyncio"]._get_running_loop() is not None:
+        return (
+            "kopylite.cli.main starts an event loop of its own, and one runs here already. In it, run the App by "
+            "`await Manager(app, load_config()).run()`, of kopylite.manager and kopylite.client"
+        )
+    if threading.current_thread() is not threading.main_thread():
+        return (
+            "kopylite.cli.main handles signals, which only the main thread can. In another one, run the App by "
+            "`anyio.run(Manager(app, load_config()).run)`, of kopylite.manager and kopylite.client"
+        )
+    return ""
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("kopylite")
+    except PackageNotFoundError:
+        return "of a folder that is not installed"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kopylite.cli.exitcodes import Exit
+from kopylite.cli.signals import StopSignals
 from kopylite.errors import UsageError
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         description="Serve a Kubernetes API from this process: kubectl, operators and other clients can use it.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
     )
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     parser.add_argument("--port", type=int, default=0, help="port to listen on (default: a free one)")
@@ -67,7 +69,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--kubernetes-version", metavar="1.NN", default="1.37", help="the version to behave like")
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace, signals: StopSignals) -> int:
     """Serve until a signal comes; the exit code is one of `Exit`."""
     import anyio
 
@@ -75,7 +77,9 @@ def run(args: argparse.Namespace) -> int:
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     try:
         simulate = not (args.no_simulator or args.no_controllers)
-        anyio.run(_serve, options_of(args), args.write_kubeconfig.absolute(), simulate)
+        options = options_of(args)
+        signals.nothing_to_end = False
+        anyio.run(_serve, options, args.write_kubeconfig.absolute(), simulate, signals)
     except UsageError as error:
         print(f"kopylite apiserver: {error}", file=sys.stderr)
         return Exit.USAGE
@@ -119,16 +123,15 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-async def _serve(options: ApiServerOptions, kubeconfig: Path, simulate: bool) -> None:
+async def _serve(options: ApiServerOptions, kubeconfig: Path, simulate: bool, signals: StopSignals) -> None:
     import anyio
 
     from kopylite.apiserver.access.kubeconfig import write_private
     from kopylite.apiserver.server import ApiServer
-    from kopylite.cli.signals import stop_on_signals
     from kopylite.testing.simulator import Simulation, Simulator
 
     stopping = anyio.Event()
-    with stop_on_signals(stopping.set):
+    with signals.passed_to(stopping.set):
         async with AsyncExitStack() as stack:
             server = await stack.enter_async_context(ApiServer(options))
             await anyio.to_thread.run_sync(write_private, kubeconfig, server.kubeconfig())

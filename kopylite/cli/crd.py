@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kopylite.cli.exitcodes import Exit
+from kopylite.cli.signals import StopSignals
 from kopylite.cli.target import AttributeNotFound, ModuleNotLoaded, load_module
 from kopylite.errors import UsageError
 
@@ -39,6 +40,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         description="Print the CustomResourceDefinitions of an App, of a class, or of every class of a module.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
     )
     parser.add_argument(
         "target", metavar="MODULE[:NAME]", help="package.module or path/to/file.py, with the name of an App or a class"
@@ -47,7 +49,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--check", action="store_true", help="compare with the files of --output-dir (default: crds)")
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace, signals: StopSignals) -> int:
     """Run the command; the exit code is 0, 1 for a difference under --check, or one of `Exit`."""
     try:
         with warnings.catch_warnings(record=True) as caught:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,8 +19,8 @@ KUBECONFIG = Path("kopylite.kubeconfig")
 
 
 @contextmanager
-def dev_cluster(app: App, *, data: Path | None, port: int, simulate: bool) -> Iterator[Path]:
-    """A cluster with the App's CRDs installed; yields its kubeconfig, which goes with it.
+def dev_cluster(apps: Sequence[App], *, data: Path | None, port: int, simulate: bool) -> Iterator[Path]:
+    """A cluster with the Apps' CRDs installed; yields its kubeconfig, which goes with it.
 
     It runs in a thread, so that kubectl is answered also while the operator's code blocks its own event loop.
 
@@ -32,7 +32,7 @@ def dev_cluster(app: App, *, data: Path | None, port: int, simulate: bool) -> It
     from kopylite.cli.crd import crds_of_app
     from kopylite.testing.embedded import EmbeddedCluster
 
-    crds = crds_of_app(app)
+    crds = list({crd["metadata"]["name"]: crd for app in apps for crd in crds_of_app(app)}.values())
     cluster = EmbeddedCluster(crds=crds, simulator=simulate, data=data, port=port)
     kubeconfig = KUBECONFIG.absolute()
     with start_blocking_portal() as portal:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import os
 import re
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar
 
 from kopylite.errors import UsageError
 
 PREFIX = "KOPYLITE_"
+# What Kubernetes puts into every pod of a namespace that has a Service named kopylite or kopylite-something.
+_OF_A_SERVICE = re.compile(r".*_(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT(_\d+_(TCP|UDP|SCTP)(_(ADDR|PORT|PROTO))?)?)")
 _NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
@@ -31,7 +34,13 @@ class _Collect(argparse.Action):
 
 
 class OptionGroup:
-    """Adds options to an argparse group, each with its environment variable."""
+    """Adds options to an argparse group, each with its environment variable.
+
+    Attributes:
+        variables: all variables that were added, by whatever group.
+    """
+
+    variables: ClassVar[dict[str, None]] = {}
 
     def __init__(self, group: argparse._ArgumentGroup, environment: Mapping[str, str] = os.environ) -> None:
         self._group = group
@@ -53,6 +62,7 @@ class OptionGroup:
             collect: the flag may be repeated; `parse` returns lists, which are joined.
         """
         variable = PREFIX + flags[-1].lstrip("-").replace("-", "_").upper()
+        self.variables[variable] = None
         given = self._environment.get(variable)
         shown = "" if default is None else f"; default {default}"
         self._group.add_argument(
@@ -63,6 +73,15 @@ class OptionGroup:
             metavar=metavar,
             help=f"{help} [{variable}{shown}]".replace("%", "%%"),
         )
+
+
+def unknown_variables(environment: Mapping[str, str] = os.environ) -> Iterator[str]:
+    """A warning for each variable that has our prefix and means nothing: most likely it was meant to."""
+    for name in sorted(environment):
+        if name.startswith(PREFIX) and name not in OptionGroup.variables and not _OF_A_SERVICE.fullmatch(name):
+            near = difflib.get_close_matches(name, OptionGroup.variables, n=1, cutoff=0.75)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(OptionGroup.variables)}"
+            yield f"the environment variable {name} has no effect; {hint}"
 
 
 def _remember(text: str, variable: str) -> _FromVariable:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kopylite.cli.exitcodes import Exit
+from kopylite.cli.signals import StopSignals
 from kopylite.errors import UsageError
 
 EPILOG = """\
@@ -26,6 +27,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         description="Print Python source with pydantic models for the kind of a CustomResourceDefinition.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
     )
     parser.add_argument("file", metavar="FILE", help="a YAML or JSON file with a CustomResourceDefinition; - is stdin")
     parser.add_argument("--kind", metavar="NAME", help="which CRD of the file, by its kind, if there are several")
@@ -35,7 +37,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace, signals: StopSignals) -> int:
     """Run the command; the exit code is 0 or one of `Exit`."""
     from kopylite.objects.modelsource import models_of
 

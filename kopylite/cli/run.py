@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kopylite.cli.environment import OptionGroup, choice, names, positive_int, seconds
+from kopylite.cli.environment import OptionGroup, choice, names, positive_int, seconds, unknown_variables
 from kopylite.cli.exitcodes import Exit
-from kopylite.cli.signals import stop_on_signals
-from kopylite.cli.target import AttributeNotFound, ModuleNotLoaded, load_app
+from kopylite.cli.signals import StopSignals
+from kopylite.cli.target import AttributeNotFound, ModuleNotLoaded, load_apps
 from kopylite.errors import ConnectionFailed, KopyliteError, KubeconfigError, RegistrationError, UsageError
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ examples:
   kopylite run samples/hello/operator.py               the App named `app` in a file, all namespaces
   kopylite run samples.myapp.operator:app --dev        with a cluster of its own, in this process; for kubectl too
   kopylite run shop.operator:app -n shop -n shop-test  an App in a module, two namespaces
+  kopylite run shop.operator:app shop.billing:app      several Apps in one process, with caches in common
   kopylite run shop.operator:app --metrics-address 0.0.0.0:8080 --health-address 0.0.0.0:8081 --log-format json
                                                        in a pod: probes and metrics face the network
   kopylite run shop.operator:app --health-address 127.0.0.1:8080
@@ -48,9 +49,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         description="Run the App of a module against the cluster of the kubeconfig, or of the pod it runs in.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
     )
     parser.add_argument(
-        "target", metavar="MODULE[:APP]", help="package.module:attribute or path/to/file.py:attribute; default :app"
+        "target",
+        metavar="MODULE[:APP]",
+        nargs="+",
+        help="package.module:attribute or path/to/file.py:attribute; default :app; several run side by side",
     )
     _add_cluster_options(parser)
     _add_dev_options(parser)
@@ -125,16 +130,19 @@ def _address(text: str) -> str:
     return text
 
 
-def run(args: argparse.Namespace) -> int:
-    """Run the App until a signal stops it. Every failure is one line in the log and an exit code of its own."""
+def run(args: argparse.Namespace, signals: StopSignals) -> int:
+    """Run the Apps until a signal stops it. Every failure is one line in the log and an exit code of its own."""
     from kopylite.diagnostics import configure_logging
     from kopylite.reconcile import running_fields
 
     configure_logging(args.log_format, args.log_level, running_fields)
+    for warning in unknown_variables():
+        logger.warning("%s", warning)
     try:
-        app = load_app(args.target)
-        with _cluster(app, args), asyncio.Runner(loop_factory=_loop_factory(args.loop)) as runner:
-            finished = runner.run(_operate(app, args))
+        apps = load_apps(args.target)
+        signals.nothing_to_end = False
+        with _cluster(apps, args), asyncio.Runner(loop_factory=_loop_factory(args.loop)) as runner:
+            finished = bool(signals.asked) or runner.run(_operate(apps, args, signals))
     except KopyliteError as error:
         return _explain(error)
     except Exception:
@@ -144,7 +152,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 @contextmanager
-def _cluster(app: App, args: argparse.Namespace) -> Iterator[None]:
+def _cluster(apps: Sequence[App], args: argparse.Namespace) -> Iterator[None]:
     """With --dev, a cluster of its own, which the arguments name from here on."""
     if not args.dev:
         if args.dev_data or args.dev_port or args.no_simulator:
@@ -156,18 +164,18 @@ def _cluster(app: App, args: argparse.Namespace) -> Iterator[None]:
     if args.kubeconfig or args.context:
         raise UsageError("--dev brings its own cluster; leave out --kubeconfig and --context")
     simulate = not args.no_simulator
-    with dev_cluster(app, data=args.dev_data, port=args.dev_port, simulate=simulate) as kubeconfig:
+    with dev_cluster(apps, data=args.dev_data, port=args.dev_port, simulate=simulate) as kubeconfig:
         args.kubeconfig = str(kubeconfig)
         yield
 
 
-async def _operate(app: App, args: argparse.Namespace) -> bool:
+async def _operate(apps: Sequence[App], args: argparse.Namespace, signals: StopSignals) -> bool:
     """Whether all running reconciles had finished when it stopped."""
     from kopylite.client import load_config
     from kopylite.manager import Manager
 
-    manager = Manager(app, load_config(args.kubeconfig, args.context), options_of(args))
-    with stop_on_signals(manager.stop):
+    manager = Manager(apps, load_config(args.kubeconfig, args.context), options_of(args))
+    with signals.passed_to(manager.stop):
         return await manager.run()
 
 

@@ -1,46 +1,101 @@
-"""Stopping by signal: the first SIGTERM or SIGINT asks for an orderly stop, the second ends the process at once."""
+"""Stopping by signal: the first SIGTERM or SIGINT asks for an orderly stop, the second ends the process at once.
+
+The handlers are installed before anything else is imported: as process 1 of a container we would not even get a
+SIGTERM that nobody handles. So this module imports next to nothing itself.
+"""
 
 from __future__ import annotations
 
-import asyncio
-import logging
+import atexit
 import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FrameType
+from functools import partial
+from types import FrameType, TracebackType
+from typing import Any
 
 from kopylite.cli.exitcodes import Exit
-
-logger = logging.getLogger(__name__)
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
-@contextmanager
-def stop_on_signals(stop: Callable[[], None]) -> Iterator[None]:
-    """While the context is open, a first signal calls `stop` on the event loop, and a second ends the process.
+class StopSignals:
+    """The signals of this process while the context is open.
 
-    The handlers are Python's own and not the event loop's: so the second signal works even if user code blocks
-    the loop, which is when it is needed most.
+    A first signal ends the process at once while there is `nothing_to_end`; after that it is passed on to whatever
+    `passed_to` says, or kept for it. A second one ends the process at once in any case: the handlers are Python's own
+    and not the event loop's, so it works even if user code blocks the loop, which is when it is needed most.
+
+    Args:
+        early: the exit code of an end at once by a first signal; None: 128 and the signal's number, as a shell says.
+
+    Attributes:
+        asked: the name of the first signal; "" as long as there was none.
     """
-    loop = asyncio.get_running_loop()
-    asked = False
 
-    def begin(name: str) -> None:
-        logger.info("%s: stopping; another signal ends the process at once", name)
-        stop()
+    def __init__(self, early: int | None = None) -> None:
+        self.asked = ""
+        self.nothing_to_end = True
+        self._early = early
+        self._stop: Callable[[], object] | None = None
+        self._before: dict[signal.Signals, Any] = {}
 
-    def handle(number: int, frame: FrameType | None) -> None:
-        nonlocal asked
-        if asked:
-            os._exit(Exit.FORCED)
-        asked = True
-        loop.call_soon_threadsafe(begin, signal.Signals(number).name)
+    def __enter__(self) -> StopSignals:
+        self._before = {number: signal.signal(number, self._handle) for number in SIGNALS}
+        return self
 
-    before = {number: signal.signal(number, handle) for number in SIGNALS}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._before.items():
             signal.signal(number, handler)
+
+    def stay(self) -> None:
+        """Install the handlers for the rest of the process."""
+        # Registered first, it is called last, when nothing is left that a signal could be needed against; from there
+        # on the interpreter would go back to the signals' default action.
+        atexit.register(_ignore_signals)
+        self.__enter__()
+
+    @contextmanager
+    def passed_to(self, stop: Callable[[], None]) -> Iterator[None]:
+        """Call `stop` on the running event loop when a signal comes, or if one came already."""
+        import asyncio
+        import logging
+
+        loop = asyncio.get_running_loop()
+
+        def begin() -> None:
+            logging.getLogger(__name__).info("%s: stopping; another signal ends the process at once", self.asked)
+            stop()
+
+        for number in SIGNALS:
+            signal.signal(number, self._handle)  # again: the user's module may have set its own
+        self._stop = partial(loop.call_soon_threadsafe, begin)
+        if self.asked:
+            begin()
+        try:
+            yield
+        finally:
+            self._stop = None
+
+    def ended(self, code: int) -> None:
+        """All is done, and the process is about to end with `code`: a signal can only hasten that."""
+        self._stop = None
+        self._early, self.asked, self.nothing_to_end = code, "", True
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self.asked:
+            os._exit(Exit.FORCED)
+        if self.nothing_to_end:
+            # Not an exception: raised anywhere in somebody's import it is swallowed, or shown as a traceback.
+            os._exit(128 + number if self._early is None else self._early)
+        self.asked = signal.Signals(number).name
+        if self._stop is not None:
+            self._stop()
+
+
+def _ignore_signals() -> None:
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)

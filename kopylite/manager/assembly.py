@@ -41,7 +41,7 @@ class Assembly:
     """The parts of one run. Nothing of it runs by itself."""
 
     cache: SharedCache
-    recorder: EventRecorder
+    recorders: tuple[EventRecorder, ...]
     controllers: tuple[Controller, ...]
 
     def waiting_for(self, scope: Scope) -> list[str]:
@@ -62,20 +62,38 @@ class Ground:
     places: Places
 
 
-async def prepare(app: Operator, options: Options, transport: Transport, clock: Clock) -> Ground:
+async def prepare(apps: Sequence[Operator], options: Options, transport: Transport, clock: Clock) -> Ground:
     """Ask the server what has to be known first."""
     resources = Resources(transport, clock)
-    own = [Watch(spec.kind) for spec in app.controllers]
-    declared = [watch for spec in app.controllers for watch in (*spec.owns, *spec.watches)]
-    places = await find_places([*own, *declared, *app.cached], resources, options.namespaces)
+    specs = [spec for app in apps for spec in app.controllers]
+    declared = [watch for spec in specs for watch in (Watch(spec.kind), *spec.owns, *spec.watches)]
+    cached = [watch for app in apps for watch in app.cached]
+    places = await find_places([*declared, *cached], resources, options.namespaces)
     return Ground(transport, resources, places)
 
 
-def assemble(app: Operator, options: Options, ground: Ground, metrics: Metrics, clock: Clock) -> Assembly:
-    """Make caches, client and controllers. The metrics see all of them from here on."""
-    transport, resources = ground.transport, ground.resources
-    cache = SharedCache(transport, resources, clock=clock, observe=metrics.informer)
+def assemble(apps: Sequence[Operator], options: Options, ground: Ground, metrics: Metrics, clock: Clock) -> Assembly:
+    """Make caches, clients and controllers. The metrics see all of them from here on."""
+    cache = SharedCache(ground.transport, ground.resources, clock=clock, observe=metrics.informer)
     metrics.informer_statistics = cache.statistics
+    recorders, controllers = [], []
+    for app in apps:
+        client, recorder = _client(app, options, ground, cache, metrics, clock)
+        recorders.append(recorder)
+        gates = tuple(_gates(app.cached, cache, ground.places, clock))
+        for spec in app.controllers:
+            environment = Environment(spec.name, client, recorder, logging.getLogger(app.name), clock)
+            watched = sources_of(spec, environment, cache, ground.places)
+            sources: list[Source] = [*gates, *watched, *external_sources(spec, environment)]
+            controllers.append(_controller(spec, environment, sources, options, metrics))
+    _watch_for_hot_loops(cache, clock)
+    return Assembly(cache, tuple(recorders), tuple(controllers))
+
+
+def _client(
+    app: Operator, options: Options, ground: Ground, cache: SharedCache, metrics: Metrics, clock: Clock
+) -> tuple[Client, EventRecorder]:
+    """Each App writes under its own name."""
 
     def on_misfit(error: DecodeError) -> None:
         metrics.skipped += 1
@@ -83,8 +101,8 @@ def assemble(app: Operator, options: Options, ground: Ground, metrics: Metrics, 
             recorder.event(error.object, INVALID_OBJECT, str(error), type="Warning", action="List")
 
     client = Client(
-        transport,
-        resources=resources,
+        ground.transport,
+        resources=ground.resources,
         cache=cache,
         field_manager=app.name,
         namespaces=options.namespaces,
@@ -93,15 +111,7 @@ def assemble(app: Operator, options: Options, ground: Ground, metrics: Metrics, 
     )
     instance = platform.node() or app.name
     recorder = EventRecorder(client.live, controller=app.name, instance=instance, clock=clock)
-    gates = tuple(_gates(app.cached, cache, ground.places, clock))
-    controllers = []
-    for spec in app.controllers:
-        environment = Environment(spec.name, client, recorder, logging.getLogger(app.name), clock)
-        watched = sources_of(spec, environment, cache, ground.places)
-        sources: list[Source] = [*gates, *watched, *external_sources(spec, environment)]
-        controllers.append(_controller(spec, environment, sources, options, metrics))
-    _watch_for_hot_loops(cache, clock)
-    return Assembly(cache, recorder, tuple(controllers))
+    return client, recorder
 
 
 def _gates(cached: Sequence[Watch], cache: SharedCache, places: Places, clock: Clock) -> Iterator[CacheGate]:

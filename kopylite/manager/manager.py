@@ -28,7 +28,7 @@ from kopylite.client.transport import MAX_CONNECTIONS
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.controller import Controller
 from kopylite.diagnostics import StallWatch, WaitingReport
-from kopylite.errors import RegistrationError
+from kopylite.errors import RegistrationError, UsageError
 from kopylite.manager.assembly import Assembly, Ground, Operator, assemble, prepare
 from kopylite.manager.connection import wait_for_server
 from kopylite.manager.health import liveness, readiness
@@ -43,7 +43,7 @@ FLUSH_SECONDS = 3.0
 
 
 class Manager:
-    """Runs one App against one API server, once.
+    """Runs an App, or several side by side, against one API server, once.
 
         manager = Manager(app, load_config())
         async with anyio.create_task_group() as tasks:
@@ -52,7 +52,7 @@ class Manager:
             manager.stop()
 
     Args:
-        app: what to run.
+        app: what to run; several Apps share connections and caches, and each writes under its own name.
         config: which API server, as whom.
         options: how.
         clock: of everything in it.
@@ -61,30 +61,33 @@ class Manager:
         metrics: its numbers; register collectors of your own in `metrics.registry`.
 
     Raises:
-        RegistrationError: the App has no controllers.
+        RegistrationError: an App has no controllers, or two have a controller of one name.
         UsageError: an address is none.
     """
 
     def __init__(
-        self, app: Operator, config: ClientConfig, options: Options | None = None, *, clock: Clock = SYSTEM_CLOCK
+        self,
+        app: Operator | Sequence[Operator],
+        config: ClientConfig,
+        options: Options | None = None,
+        *,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        if not app.controllers:
-            raise RegistrationError(
-                f"app {app.name!r} has no controllers, so there is nothing to run. Declare one with "
-                "@app.reconciler(MyKind), or app.include() the App that has them"
-            )
-        self.app = app
+        self.apps: tuple[Operator, ...] = tuple(app) if isinstance(app, Sequence) else (app,)
+        _check_apps(self.apps)
         self.options = options or Options()
         self.metrics = Metrics()
         # A connection for each worker, unless the configuration sets a number.
-        workers = sum(spec.workers or self.options.workers for spec in app.controllers)
+        specs = [spec for each in self.apps for spec in each.controllers]
+        workers = sum(spec.workers or self.options.workers for spec in specs)
         connections = config.max_connections or max(MAX_CONNECTIONS, workers)
         # The server records the part up to "/" as the writer of a field when a request names none.
-        self._config = replace(config, user_agent=f"{app.name}/kopylite", max_connections=connections)
+        self._config = replace(config, user_agent=f"{self.apps[0].name}/kopylite", max_connections=connections)
         self._clock = clock
         self._stall = StallWatch(on_lag=self.metrics.loop_lag.observe, clock=clock)
         self._servers = self._plan_servers()
         self._parts: Assembly | None = None
+        self._started = False
         self._stop = anyio.Event()
         self._synced = anyio.Event()
         # Only this is cut short by a stop; what has begun to work is ended in order.
@@ -110,17 +113,23 @@ class Manager:
         await self._synced.wait()
 
     async def run(self) -> bool:
-        """Run until `stop` was called.
+        """Run until `stop` was called. If it was called already, nothing is begun.
 
         Returns:
             Whether all running reconciles ended by themselves; False: some had to be cancelled.
 
         Raises:
-            UsageError: an address cannot be listened on.
+            UsageError: an address cannot be listened on; or this manager runs, or ran, already, which goes on unharmed.
             ConnectionFailed: the API server was not reached at the start.
             KubeconfigError: it refuses the credentials.
             ExceptionGroup: something that must not end has failed.
         """
+        if self._started:
+            raise UsageError("this Manager runs, or ran, already; each runs once: make a new one")
+        self._started = True
+        if self._stop.is_set():
+            logger.warning("stopped before it ran: nothing was begun")
+            return True
         async with AsyncExitStack() as stack:
             for server in self._servers:
                 await stack.enter_async_context(server)
@@ -129,23 +138,26 @@ class Manager:
             stack.push_async_exit(partial(_close, transport))
             with self._connecting:
                 await wait_for_server(transport, self._config, self.options.connect_timeout, self._clock)
-                ground = await prepare(self.app, self.options, transport, self._clock)
+                ground = await prepare(self.apps, self.options, transport, self._clock)
             finished = self._stop.is_set() or await self._operate(ground)
         logger.info("stopped")
         return finished
 
     async def _operate(self, ground: Ground) -> bool:
         """Stage 3, up and down: whether all running reconciles ended by themselves."""
-        parts = self._parts = assemble(self.app, self.options, ground, self.metrics, self._clock)
-        names, namespaces = [spec.name for spec in self.app.controllers], self.options.namespaces
+        parts = self._parts = assemble(self.apps, self.options, ground, self.metrics, self._clock)
+        namespaces = self.options.namespaces
         where = f"namespaces {', '.join(namespaces)}" if namespaces else "all namespaces"
-        logger.info("app %s: controllers %s in %s", self.app.name, ", ".join(names), where)
+        for app in self.apps:
+            names = ", ".join(spec.name for spec in app.controllers)
+            logger.info("app %s: controllers %s in %s", app.name, names, where)
         report = WaitingReport(lambda: parts.cache.informers, parts.waiting_for, clock=self._clock)
         async with anyio.create_task_group() as background:
             background.start_soon(self._endless, "the watch on the event loop", self._stall.run)
             background.start_soon(self._endless, "the cache", parts.cache.run)
             background.start_soon(self._endless, "the waiting report", report.run)
-            background.start_soon(self._endless, "the event recorder", parts.recorder.run)
+            for recorder in parts.recorders:
+                background.start_soon(self._endless, "the event recorder", recorder.run)
             background.start_soon(self._note_synced)
             async with anyio.create_task_group() as running:
                 for controller in parts.controllers:
@@ -154,7 +166,8 @@ class Manager:
                 finished = await self._drain(parts.controllers)
             background.cancel_scope.cancel()
         with anyio.move_on_after(FLUSH_SECONDS):
-            await parts.recorder.flush()
+            for recorder in parts.recorders:
+                await recorder.flush()
         return finished
 
     async def _endless(self, name: str, serve: Callable[[], Awaitable[None]]) -> None:
@@ -218,6 +231,25 @@ class Manager:
 
     def _informers(self) -> list[Informer]:
         return self._parts.cache.informers if self._parts else []
+
+
+def _check_apps(apps: Sequence[Operator]) -> None:
+    if not apps:
+        raise RegistrationError("a Manager without an App has nothing to run")
+    known: dict[str, Operator] = {}
+    for app in apps:
+        if not app.controllers:
+            raise RegistrationError(
+                f"app {app.name!r} has no controllers, so there is nothing to run. Declare one with "
+                "@app.reconciler(MyKind), or app.include() the App that has them"
+            )
+        for spec in app.controllers:
+            other = known.setdefault(spec.name, app)
+            if other is not app:
+                raise RegistrationError(
+                    f"the apps {other.name!r} and {app.name!r} both have a controller {spec.name!r}: names are the "
+                    f"labels of metrics and logs. Give one of them another: @app.reconciler(..., name='{spec.name}-2')"
+                )
 
 
 async def _close(transport: AiohttpTransport, *exc_info: object) -> None:

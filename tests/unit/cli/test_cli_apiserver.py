@@ -7,6 +7,7 @@ import pytest
 
 from kopylite.cli import apiserver
 from kopylite.cli.exitcodes import Exit
+from kopylite.cli.signals import StopSignals
 from kopylite.errors import UsageError
 
 
@@ -59,7 +60,7 @@ def test_a_damaged_data_file_ends_the_command_with_a_message(
 ) -> None:
     data = tmp_path / "data.json"
     data.write_text("x")
-    code = apiserver.run(parse("--data", str(data), "--write-kubeconfig", str(tmp_path / "config")))
+    code = apiserver.run(parse("--data", str(data), "--write-kubeconfig", str(tmp_path / "config")), StopSignals())
     assert code == Exit.USAGE
     assert "damaged" in capsys.readouterr().err
     assert not (tmp_path / "config").exists()

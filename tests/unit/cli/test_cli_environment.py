@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from kopylite.cli.environment import OptionGroup, choice, names, positive_int, seconds
+from kopylite.cli.environment import OptionGroup, choice, names, positive_int, seconds, unknown_variables
 
 
 def parser_with(environment: Mapping[str, str]) -> argparse.ArgumentParser:
@@ -40,6 +40,24 @@ def test_a_wrong_value_is_told_with_the_variable_it_came_from(capsys: pytest.Cap
 
 def test_a_wrong_variable_is_no_matter_if_the_flag_is_given() -> None:
     assert parser_with({"KOPYLITE_WORKERS": "many"}).parse_args(["--workers", "2"]).workers == 2
+
+
+def test_a_variable_that_means_nothing_is_warned_of_with_the_nearest_that_does() -> None:
+    parser_with({})
+    environment = {
+        "KOPYLITE_WORKERS": "1",
+        "KOPYLITE_WORKRES": "2",
+        "KOPYLITE_COLOUR": "red",
+        "HOME": "/",
+        # A Service named kopylite-webhook, in the pod's own namespace, is the reason for these:
+        "KOPYLITE_WEBHOOK_SERVICE_HOST": "10.0.0.1",
+        "KOPYLITE_WEBHOOK_SERVICE_PORT_HTTPS": "443",
+        "KOPYLITE_WEBHOOK_PORT": "tcp://10.0.0.1:443",
+        "KOPYLITE_WEBHOOK_PORT_443_TCP_ADDR": "10.0.0.1",
+    }
+    colour, workers = unknown_variables(environment)
+    assert colour.startswith("the environment variable KOPYLITE_COLOUR has no effect; there are KOPYLITE_")
+    assert workers == "the environment variable KOPYLITE_WORKRES has no effect; did you mean KOPYLITE_WORKERS?"
 
 
 def test_help_names_the_variable_and_the_default() -> None:

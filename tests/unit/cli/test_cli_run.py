@@ -244,9 +244,47 @@ def test_help_names_every_variable_and_every_exit_code(capsys: pytest.CaptureFix
     assert Exit.table() in text
 
 
+async def test_several_apps_run_side_by_side_each_under_its_own_name(
+    start: Start, server: TinyServer, folder: Path
+) -> None:
+    (folder / "billing.py").write_text(OPERATOR.replace('"shop"', '"billing"').replace("timeout=None", 'name="bill"'))
+    server.put("a")
+    process = await start(server, "shop_operator", "billing.py", KOPYLITE_LOG_FORMAT="json", KOPYLITE_WORKRES="3")
+    await eventually(lambda: process.output.count("at work on it") == 2, "both had it")
+    process.signal(signal.SIGTERM)
+    assert await process.ends() == Exit.STOPPED
+    entries = [json.loads(line) for line in process.output.splitlines()]
+    assert {(entry["logger"], entry["controller"]) for entry in entries if entry["msg"] == "at work on it"} == {
+        ("shop", "thing"),
+        ("billing", "bill"),
+    }
+    assert "did you mean KOPYLITE_WORKERS?" in process.output
+
+
+async def test_two_apps_with_a_controller_of_one_name_are_refused(
+    start: Start, server: TinyServer, folder: Path
+) -> None:
+    (folder / "billing.py").write_text(OPERATOR.replace('"shop"', '"billing"'))
+    process = await start(server, "shop_operator", "billing")
+    assert await process.ends() == Exit.REGISTRATION
+    assert "the apps 'shop' and 'billing' both have a controller 'thing'" in process.output
+
+
+async def test_a_wrong_registration_is_one_line_with_its_place(start: Start, server: TinyServer, folder: Path) -> None:
+    (folder / "wrong.py").write_text(OPERATOR.replace("timeout=None", 'workers="4"'))
+    process = await start(server, "wrong")
+    assert await process.ends() == Exit.REGISTRATION
+    assert "wrong.py:11: controller 'thing': workers" in process.output
+    assert process.output.count("\n") == 1
+
+
 @pytest.mark.parametrize(
-    "arguments", [[], ["run"], ["run", "x", "--workers", "0"], ["run", "x", "--metrics-address", "8080"], ["fly"]]
-)
+    "arguments",
+    [
+        [], ["run"], ["run", "x", "--workers", "0"], ["run", "x", "--metrics-address", "8080"], ["fly"],
+        ["run", "x", "--work", "2"], ["apiserver", "--kubernetes", "1.30"],
+    ],
+)  # fmt: skip
 def test_a_wrong_command_line_is_code_two(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main(arguments)

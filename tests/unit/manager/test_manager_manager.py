@@ -292,6 +292,36 @@ async def test_a_cluster_scoped_kind_is_watched_once_and_not_once_for_each_names
     assert seen == [Request("", "a")]
 
 
+async def test_a_manager_runs_once_and_a_second_run_does_the_first_no_harm(server: TinyServer) -> None:
+    recorded = Recorded()
+    async with running(recorded.app, server, SERVED) as run:
+        await recorded_ready(run)
+        for _ in range(2):
+            with pytest.raises(UsageError, match="make a new one"):
+                await run.manager.run()
+        server.put("a")
+        await recorded.until("a")
+        assert (await get(run, "/readyz"))[0] == 200
+        assert await run.stop() is True
+        with pytest.raises(UsageError, match="make a new one"):
+            await run.manager.run()
+
+
+async def test_a_manager_that_was_stopped_before_begins_nothing(
+    server: TinyServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    manager = Manager(Recorded().app, server.config, SERVED)
+    manager.stop()
+    assert await manager.run() is True
+    assert "stopped before it ran" in caplog.text
+    assert server.requests == []
+
+
+async def recorded_ready(run: Run) -> None:
+    with anyio.fail_after(20):
+        await run.manager.wait_synced()
+
+
 async def test_a_kind_that_appears_later_attaches_by_itself(server: TinyServer) -> None:
     server.served.remove("things")
     server.put("a")
