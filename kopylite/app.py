@@ -52,7 +52,7 @@ class App:
     """
 
     def __init__(self, name: str) -> None:
-        if not _NAME.fullmatch(name):
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise RegistrationError(
                 f"App name {name!r}: use up to 63 lower-case letters, digits and inner dashes, as in App('my-operator')"
             )
@@ -96,7 +96,8 @@ class App:
         Raises:
             RegistrationError: names what is declared wrongly, the rule, and the way out.
         """
-        chosen = name or _checked(kind, "@app.reconciler").kind.lower()
+        own = _checked(kind, "@app.reconciler").kind.lower()
+        chosen = own if name is None else name
         owned = tuple(_watches(owns, f"controller {chosen!r}: owns"))
         watched = tuple(_watches(watches, f"controller {chosen!r}: watches"))
         _check_options(options, f"controller {chosen!r}")

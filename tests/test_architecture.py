@@ -15,6 +15,7 @@ PACKAGE = Path(__file__).parent.parent / "kopylite"
 LAYERS: list[set[str]] = [
     {"boundary"},
     {"errors", "clock", "observers"},
+    {"checks"},
     {"workqueue", "objects"},
     {"client", "serving"},
     {"cache", "reconcile", "leaderelection", "webhooks"},
@@ -61,7 +62,7 @@ DOORS = {
 }  # fmt: skip
 
 PURE = {
-    "errors.py", "observers.py", "objects/", "client/verbs.py", "client/patches.py", "cache/watchstate.py",
+    "errors.py", "observers.py", "checks.py", "objects/", "client/verbs.py", "client/patches.py", "cache/watchstate.py",
     "triggers/events.py", "triggers/predicates.py", "workqueue/state.py", "workqueue/delays.py",
     "workqueue/ratelimiters.py", "reconcile/request.py", "reconcile/conditions.py", "reconcile/owners.py",
     "controller/spec.py", "controller/outcome.py", "serving/probes.py", "serving/routes.py", "serving/address.py",

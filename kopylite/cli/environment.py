@@ -79,8 +79,9 @@ def unknown_variables(environment: Mapping[str, str] = os.environ) -> Iterator[s
     """A warning for each variable that has our prefix and means nothing: most likely it was meant to."""
     for name in sorted(environment):
         if name.startswith(PREFIX) and name not in OptionGroup.variables and not _OF_A_SERVICE.fullmatch(name):
-            near = difflib.get_close_matches(name, OptionGroup.variables, n=1, cutoff=0.75)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(OptionGroup.variables)}"
+            known = [variable.removeprefix(PREFIX) for variable in OptionGroup.variables]
+            near = difflib.get_close_matches(name.removeprefix(PREFIX), known, n=1)
+            hint = f"did you mean {PREFIX}{near[0]}?" if near else f"there are {', '.join(OptionGroup.variables)}"
             yield f"the environment variable {name} has no effect; {hint}"
 
 

@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from kopylite.cache import parse_label_selector
+from kopylite.checks import require_count, require_flag, require_seconds, require_text
 from kopylite.errors import RegistrationError, UsageError
 from kopylite.objects import HasKey, Kind
 from kopylite.reconcile.request import Request, Result
@@ -66,6 +67,10 @@ class Watch:
         where = f"watch({getattr(self.kind, '__name__', self.kind)})"
         _require_predicate(self.predicates, where)
         _require_selector(self.labels, where)
+        require_text(self.fields, f"{where}: fields")
+        require_flag(self.metadata_only, f"{where}: metadata_only")
+        if self.namespace is not None:
+            require_text(self.namespace, f"{where}: namespace")
 
 
 def watch(
@@ -116,8 +121,7 @@ def periodic(keys: KeysFunction, *, every: float | timedelta) -> Periodic:
     """
     require_async(keys, "keys function", "ctx: Context", "list[Request]")
     seconds = every.total_seconds() if isinstance(every, timedelta) else every
-    if seconds <= 0:
-        raise RegistrationError(f"periodic: every must be above 0 seconds, not {every}")
+    require_seconds(seconds, f"periodic({_name_of(keys)}): every")
     return Periodic(keys, seconds)
 
 
@@ -189,21 +193,21 @@ class ControllerSpec:
     rate_limit: RateLimit = DEFAULT_RATE_LIMIT
 
     def __post_init__(self) -> None:
+        require_text(self.name, "name of a controller")
         if not self.name:
             raise RegistrationError("a controller needs a name: it is the label of its metrics and logs")
+        where = f"controller {self.name!r}"
         require_async(self.reconcile, "reconcile", "ctx: Context, request: Request", "Result | None")
-        _require_predicate(self.predicates, f"controller {self.name!r}")
-        _require_selector(self.labels, f"controller {self.name!r}")
-        if self.workers is not None and self.workers < 1:
-            raise RegistrationError(f"controller {self.name!r}: workers must be at least 1, not {self.workers}")
-        if self.timeout is not None and self.timeout <= 0:
-            raise RegistrationError(
-                f"controller {self.name!r}: timeout must be above 0, not {self.timeout}; None switches it off"
-            )
-        if self.max_retries is not None and self.max_retries < 0:
-            raise RegistrationError(
-                f"controller {self.name!r}: max_retries must not be negative ({self.max_retries}); None: no limit"
-            )
+        _require_predicate(self.predicates, where)
+        _require_selector(self.labels, where)
+        if self.workers is not None:
+            require_count(self.workers, f"{where}: workers", least=1)
+        if self.timeout is not None:
+            require_seconds(self.timeout, f"{where}: timeout (None: no limit)")
+        if self.max_retries is not None:
+            require_count(self.max_retries, f"{where}: max_retries (None: no limit)")
+        if not isinstance(self.rate_limit, RateLimit):
+            raise RegistrationError(f"{where}: rate_limit is a RateLimit(...), not {self.rate_limit!r}")
 
 
 def require_async(function: Callable[..., Any], what: str, arguments: str, returns: str) -> None:
@@ -251,6 +255,7 @@ def _require_predicate(predicates: object, where: str) -> None:
 
 
 def _require_selector(labels: str, where: str) -> None:
+    require_text(labels, f"{where}: labels")
     try:
         parse_label_selector(labels)
     except UsageError as error:

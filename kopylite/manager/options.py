@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kopylite.checks import require_count, require_flag, require_seconds
 from kopylite.errors import UsageError
 
 
@@ -31,7 +32,15 @@ class Options:
     freeze_garbage: bool = False
 
     def __post_init__(self) -> None:
-        if self.workers < 1:
-            raise UsageError(f"workers must be at least 1, not {self.workers}")
-        if "" in self.namespaces:  # so it is in every plain str
-            raise UsageError("namespaces is a tuple of names, and an empty one means all namespaces")
+        require_count(self.workers, "Options: workers", least=1, error=UsageError)
+        require_seconds(self.grace_period, "Options: grace_period", zero=True, error=UsageError)
+        require_seconds(self.connect_timeout, "Options: connect_timeout", zero=True, error=UsageError)
+        require_flag(self.freeze_garbage, "Options: freeze_garbage", error=UsageError)
+        if not _are_names(self.namespaces):
+            raise UsageError(
+                f"Options: namespaces is a tuple of names, not {self.namespaces!r}; an empty tuple means all namespaces"
+            )
+
+
+def _are_names(names: object) -> bool:
+    return isinstance(names, (tuple, list)) and all(isinstance(name, str) and name for name in names)

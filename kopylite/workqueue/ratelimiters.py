@@ -6,6 +6,9 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from kopylite.checks import require_count, require_number, require_seconds
+from kopylite.errors import RegistrationError
+
 K = TypeVar("K", bound=Hashable)
 
 
@@ -20,6 +23,9 @@ class RateLimit:
             A delay lies in [(1 - jitter) x d, d]: never above the cap, and always below the next one.
         per_second: retries per second of all keys together; None: no such limit, controller-runtime's default.
         burst: retries that may come at once before `per_second` holds them back.
+
+    Raises:
+        RegistrationError: a value is of the wrong type or out of its range.
     """
 
     first: float = 0.005
@@ -29,14 +35,15 @@ class RateLimit:
     burst: int = 100
 
     def __post_init__(self) -> None:
-        if not 0 < self.first <= self.longest:
-            raise ValueError(f"first must be above 0 and not above longest ({self.longest}), not {self.first}")
-        if not 0 <= self.jitter <= 0.5:
-            raise ValueError(f"jitter must be within 0 and 0.5, not {self.jitter}")
-        if self.per_second is not None and self.per_second <= 0:
-            raise ValueError(f"per_second must be above 0 or None, not {self.per_second}")
-        if self.burst < 1:
-            raise ValueError(f"burst must be at least 1, not {self.burst}")
+        require_seconds(self.first, "RateLimit: first")
+        require_seconds(self.longest, "RateLimit: longest")
+        if self.first > self.longest:
+            raise RegistrationError(f"RateLimit: first must be not above longest ({self.longest}), but is {self.first}")
+        if isinstance(self.jitter, bool) or not isinstance(self.jitter, (int, float)) or not 0 <= self.jitter <= 0.5:
+            raise RegistrationError(f"RateLimit: jitter must be a number within 0 and 0.5, not {self.jitter!r}")
+        if self.per_second is not None:
+            require_number(self.per_second, "RateLimit: per_second (None: no limit)")
+        require_count(self.burst, "RateLimit: burst", least=1)
 
     def delay(self, failures: int, random: float) -> float:
         """The delay before the next try after `failures` earlier ones; `random` is a number in [0, 1)."""

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import math
+import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -7,7 +10,8 @@ from pydantic import BaseModel
 
 from kopylite.app import App
 from kopylite.controller import periodic, watch
-from kopylite.errors import RegistrationError
+from kopylite.errors import RegistrationError, UsageError
+from kopylite.manager import Options
 from kopylite.objects import CustomResource, Kind, Unstructured
 from kopylite.reconcile import Context, Request, Result
 
@@ -144,6 +148,70 @@ def test_a_misspelt_option_is_named_with_the_one_that_was_meant() -> None:
         App("shops").reconciler(Shop, **{"worker": 4})  # type: ignore[arg-type]
     with pytest.raises(RegistrationError, match=r"no option 'xyz'; there are owns, watches, .*max_retries"):
         App("shops").reconciler(Shop, **{"xyz": 4})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"workers": "4"}, "workers is a whole number, not '4' (str)"),
+        ({"workers": True}, "workers is a whole number, not True (bool)"),
+        ({"workers": 2.0}, "workers is a whole number, not 2.0 (float)"),
+        ({"timeout": "5m"}, "timeout (None: no limit) is a number of seconds, not '5m' (str)"),
+        ({"timeout": timedelta(minutes=5)}, "is a number of seconds, not a timedelta; write 300"),
+        ({"timeout": math.nan}, "timeout (None: no limit) must be above 0, and at most 1e+09, not nan"),
+        ({"timeout": math.inf}, "timeout"),
+        ({"timeout": True}, "timeout"),
+        ({"timeout": 1e300}, "timeout"),
+        ({"timeout": 10**400}, "timeout"),
+        ({"max_retries": "3"}, "max_retries"),
+        ({"max_retries": True}, "max_retries"),
+        ({"max_retries": math.nan}, "max_retries"),
+        ({"rate_limit": 5}, "rate_limit is a RateLimit(...), not 5"),
+        ({"labels": {"app": "web"}}, "labels is a text, not {'app': 'web'} (dict)"),
+        ({"name": 7}, "name of a controller is a text, not 7 (int)"),
+        ({"name": ""}, "a controller needs a name"),
+    ],
+    ids=str,
+)
+def test_a_wrong_value_of_an_option_is_refused_by_its_name_at_the_decoration(
+    options: dict[str, Any], words: str
+) -> None:
+    app = App("shops")
+    with pytest.raises(RegistrationError, match=re.escape(words)):
+        app.reconciler(Shop, **options)(nothing)
+    assert app.controllers == ()
+
+
+@pytest.mark.parametrize("options", [{"namespace": 1}, {"labels": 1}, {"metadata_only": "yes"}])
+def test_a_wrong_value_of_a_cache_or_a_watch_is_refused_by_its_name(options: dict[str, Any]) -> None:
+    [name] = options
+    for declare in (App("shops").cache, watch):
+        with pytest.raises(RegistrationError, match=f"{name} is"):
+            declare(Shop, **options)
+
+
+@pytest.mark.parametrize("every", [0, -1, math.nan, math.inf, "5m", True, timedelta(0)])
+def test_a_wrong_period_is_refused_by_its_name(every: Any) -> None:
+    async def all_shops(ctx: Context) -> list[Request]:
+        return []
+
+    with pytest.raises(RegistrationError, match=r"periodic\(all_shops\): every"):
+        periodic(all_shops, every=every)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"workers": "4"}, {"workers": True}, {"workers": 0}, {"grace_period": "30s"}, {"grace_period": math.nan},
+        {"grace_period": timedelta(1)}, {"connect_timeout": -1}, {"freeze_garbage": 1}, {"namespaces": "shop"},
+        {"namespaces": ("a", "")}, {"namespaces": (1,)}, {"namespaces": None},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_wrong_value_of_a_managers_options_is_refused_by_its_name(options: dict[str, Any]) -> None:
+    [name] = options
+    with pytest.raises(UsageError, match=f"Options: {name}"):
+        Options(**options)
 
 
 def test_sources_are_made_by_their_functions() -> None:

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kopylite.errors import RegistrationError
 from kopylite.workqueue import RateLimit, RateLimiter
 from kopylite.workqueue.ratelimiters import TokenBucket
 
@@ -63,8 +65,19 @@ def test_try_take_refuses_without_promising_a_token() -> None:
 
 
 @pytest.mark.parametrize(
-    "settings", [{"first": 0}, {"first": 9, "longest": 8}, {"jitter": 0.6}, {"per_second": 0}, {"burst": 0}]
+    "settings",
+    [
+        {"first": 0},
+        {"first": 9, "longest": 8},
+        {"jitter": 0.6},
+        {"per_second": 0},
+        {"burst": 0},
+        {"first": math.nan},
+        {"longest": math.inf},
+        {"jitter": math.nan},
+        {"per_second": math.nan},
+    ],
 )
 def test_settings_out_of_range_are_refused(settings: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match="must be"):
+    with pytest.raises(RegistrationError, match="must be"):
         RateLimit(**settings)  # type: ignore[arg-type]

@@ -1,0 +1,69 @@
+"""Checks of options: a value of the wrong type or out of its range is refused where it is written, by its name."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from kopylite.errors import RegistrationError, UsageError
+
+# Of seconds, 32 years: more than a timer needs, and less than what some event loops overflow at.
+LARGEST = 1e9
+
+
+def require_count(value: object, option: str, *, least: int = 0, error: type[UsageError] = RegistrationError) -> None:
+    """Refuse what is no whole number of at least `least`; True is none, though Python takes it for 1.
+
+    Args:
+        option: its name, for the message, with whose it is if that is not clear: "controller 'a': workers".
+        error: what to raise.
+    """
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise error(f"{option} is a whole number, not {_shown(value)}")
+    if value < least:
+        raise error(f"{option} must be at least {least}, not {value}")
+
+
+def require_seconds(
+    value: object, option: str, *, zero: bool = False, error: type[UsageError] = RegistrationError
+) -> None:
+    """Refuse what is no number of seconds: texts, timedeltas, True, nan, inf, and what is not above 0.
+
+    Args:
+        zero: whether 0 is allowed.
+    """
+    if isinstance(value, timedelta):
+        raise error(f"{option} is a number of seconds, not a timedelta; write {value.total_seconds():g}")
+    require_number(value, option, "number of seconds", zero=zero, error=error)
+
+
+def require_number(
+    value: object,
+    option: str,
+    what: str = "number",
+    *,
+    zero: bool = False,
+    error: type[UsageError] = RegistrationError,
+) -> None:
+    """Refuse what is no number, nan, inf, what is not above 0, and what is beyond all reason."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise error(f"{option} is a {what}, not {_shown(value)}")
+    if not 0 <= value <= LARGEST or (value == 0 and not zero):
+        raise error(f"{option} must be {'0 or more' if zero else 'above 0'}, and at most {LARGEST:.0e}, not {value!r}")
+
+
+def require_text(value: object, option: str, *, error: type[UsageError] = RegistrationError) -> None:
+    """Refuse what is no str."""
+    if not isinstance(value, str):
+        raise error(f"{option} is a text, not {_shown(value)}")
+
+
+def require_flag(value: object, option: str, *, error: type[UsageError] = RegistrationError) -> None:
+    """Refuse what is neither True nor False."""
+    if not isinstance(value, bool):
+        raise error(f"{option} is True or False, not {_shown(value)}")
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    kind = type(value).__name__
+    return f"{text} ({kind})" if len(text) <= 60 else f"a {kind}"
