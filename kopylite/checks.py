@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from kopylite.boundary import show
 from kopylite.errors import RegistrationError, UsageError
 
 # Of seconds, 32 years: more than a timer needs, and less than what some event loops overflow at.
@@ -20,7 +21,7 @@ def require_count(value: object, option: str, *, least: int = 0, error: type[Usa
     if isinstance(value, bool) or not isinstance(value, int):
         raise error(f"{option} is a whole number, not {_shown(value)}")
     if value < least:
-        raise error(f"{option} must be at least {least}, not {value}")
+        raise error(f"{option} must be at least {least}, not {show(value)}")
 
 
 def require_seconds(
@@ -48,7 +49,9 @@ def require_number(
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise error(f"{option} is a {what}, not {_shown(value)}")
     if not 0 <= value <= LARGEST or (value == 0 and not zero):
-        raise error(f"{option} must be {'0 or more' if zero else 'above 0'}, and at most {LARGEST:.0e}, not {value!r}")
+        raise error(
+            f"{option} must be {'0 or more' if zero else 'above 0'}, and at most {LARGEST:.0e}, not {show(value)}"
+        )
 
 
 def require_text(value: object, option: str, *, error: type[UsageError] = RegistrationError) -> None:
@@ -64,6 +67,6 @@ def require_flag(value: object, option: str, *, error: type[UsageError] = Regist
 
 
 def _shown(value: object) -> str:
-    text = repr(value)
+    text = show(value)
     kind = type(value).__name__
     return f"{text} ({kind})" if len(text) <= 60 else f"a {kind}"

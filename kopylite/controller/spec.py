@@ -117,7 +117,7 @@ def periodic(keys: KeysFunction, *, every: float | timedelta) -> Periodic:
         every: seconds, or a timedelta.
 
     Raises:
-        RegistrationError: `keys` is not an `async def`, or `every` is not above 0.
+        RegistrationError: `keys` is not an `async def`, or `every` is no time above 0.
     """
     require_async(keys, "keys function", "ctx: Context", "list[Request]")
     seconds = every.total_seconds() if isinstance(every, timedelta) else every

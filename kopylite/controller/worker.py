@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import math
 
 import anyio
 
+from kopylite.boundary import cancelled_from_outside, ends_process, in_fresh_context
 from kopylite.clock import Clock
 from kopylite.controller.outcome import Settlement, settle_error, settle_result
 from kopylite.controller.reasons import Reasons
@@ -53,7 +53,8 @@ class LoopTurn:
 class Worker:
     """Takes keys from the queue, runs the user's function for each, and has the outcome settled.
 
-    Whatever the function raises concerns its key only. The worker ends when the queue is shut down, after the run
+    Whatever the function raises concerns its key only, and so do the context variables that it sets: each run has a
+    fresh copy of the worker's own. The worker ends when the queue is shut down, after the run
     that is in progress, or when it is cancelled from outside. An exception of the machinery itself is let through:
     it must end the process, since a controller with a dead worker would look alive.
 
@@ -98,7 +99,7 @@ class Worker:
                     with anyio.CancelScope() as self._scope:
                         await self._serve()
                 except asyncio.CancelledError:
-                    if _run_shall_end():
+                    if cancelled_from_outside():
                         raise
                 if self._context is not None:
                     self._fail(self._timeout_error())
@@ -120,14 +121,14 @@ class Worker:
             request, priority = queue.get_nowait() or await queue.get()
             context = self._begin(request, priority)
             try:
-                settlement = settle_result(await reconcile(context, request))
-            except (KeyboardInterrupt, GeneratorExit):
-                raise
+                settlement = settle_result(await in_fresh_context(reconcile, context, request))
             except asyncio.CancelledError as error:
-                if _run_shall_end():
+                if cancelled_from_outside():
                     raise
                 self._fail(error)
             except BaseException as error:
+                if ends_process(error):
+                    raise
                 self._fail(self._timeout_error(error) if scope.cancel_called else error)
             else:
                 self._finish(settlement, None)
@@ -173,17 +174,3 @@ class Worker:
         error = ReconcileTimeout(f"cancelled after {self._clock.monotonic() - self._began:.3f} s")
         error.__cause__ = cause
         return error
-
-
-def _run_shall_end() -> bool:
-    """Asked about a CancelledError: whether the run is overdue, or somebody wants the whole worker to end.
-
-    If not, it is the user's code that raised it, say by awaiting a future that was cancelled, and it is taken back.
-    A worker that ended then would be missing from then on, and nobody would be told.
-    """
-    if anyio.current_effective_deadline() == -math.inf:
-        return True
-    task = asyncio.current_task()
-    while task is not None and task.cancelling():
-        task.uncancel()
-    return False

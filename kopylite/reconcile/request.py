@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Self
 
+from kopylite.boundary import show
+from kopylite.checks import LARGEST
 from kopylite.errors import UsageError
 from kopylite.objects import HasKey, ObjectKey
 
@@ -20,8 +23,15 @@ class Request(ObjectKey):
 
     @classmethod
     def of(cls, obj: HasKey) -> Self:
-        """The Request for an object, or for anything with a namespace and a name."""
-        return cls(obj.namespace or "", obj.name)
+        """The Request for an object, or for anything with a namespace and a name.
+
+        Raises:
+            UsageError: it has none.
+        """
+        name, namespace = getattr(obj, "name", None), getattr(obj, "namespace", None) or ""
+        if not isinstance(name, str) or not name or not isinstance(namespace, str):
+            raise UsageError(f"this has no namespace and name: {show(obj)}; give a Request, or an object")
+        return cls(namespace, name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +39,14 @@ class Result:
     """How a reconcile that did not fail wants to go on. `Result()` and None mean: done.
 
     Args:
-        requeue_after: run again after this many seconds (or a timedelta), failures forgotten. 0: no.
+        requeue_after: run again after this many seconds (or a timedelta), failures forgotten. 0: no. More than 32 years
+            count as 32 years.
         requeue: run again soon, with the rate limiter's growing delay (first 5 ms).
         priority: of the next run; None keeps the one of this run.
 
     Raises:
-        UsageError: requeue_after is no time, or lies in the past. A deadline that has passed means: act now.
+        UsageError: requeue_after is no finite number and no timedelta, or lies in the past (a deadline that has passed
+            means: act now); requeue is no bool, or priority no whole number.
     """
 
     requeue_after: float | timedelta = 0
@@ -44,12 +56,20 @@ class Result:
     def __post_init__(self) -> None:
         after = self.requeue_after
         if not isinstance(after, int | float | timedelta):
-            raise UsageError(f"Result(requeue_after={after!r}): give seconds as a number, or a timedelta")
+            raise UsageError(f"Result(requeue_after={show(after)}): give seconds as a number, or a timedelta")
+        if isinstance(after, bool) or (isinstance(after, float) and not math.isfinite(after)):
+            raise UsageError(f"Result(requeue_after={after}): give a finite number of seconds, or a timedelta")
         if self.delay < 0:
-            raise UsageError(f"Result(requeue_after={after!r}): that time has passed, so act now; or use max(1, ...)")
+            raise UsageError(
+                f"Result(requeue_after={show(after)}): that time has passed, so act now; or use max(1, ...)"
+            )
+        if type(self.requeue) is not bool:
+            raise UsageError(f"Result(requeue={show(self.requeue)}): True or False; a delay is requeue_after=")
+        if self.priority is not None and (type(self.priority) is bool or not isinstance(self.priority, int)):
+            raise UsageError(f"Result(priority={show(self.priority)}): give a whole number, or None")
 
     @property
     def delay(self) -> float:
-        """requeue_after in seconds."""
+        """requeue_after in seconds, 32 years at most."""
         after = self.requeue_after
-        return after.total_seconds() if isinstance(after, timedelta) else after
+        return min(after.total_seconds() if isinstance(after, timedelta) else after, LARGEST)

@@ -8,8 +8,9 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from kopylite.checks import require_count, require_number
 from kopylite.clock import SYSTEM_CLOCK, Clock
-from kopylite.errors import QueueShutDown
+from kopylite.errors import QueueShutDown, UsageError
 from kopylite.observers import QueueObserver
 from kopylite.workqueue.ratelimiters import RateLimiter
 from kopylite.workqueue.state import QueueState
@@ -88,11 +89,19 @@ class WorkQueue(Generic[K]):
         """Ask for a run of `key`, not before `after` seconds. Ignored once the queue is shut down.
 
         If a run is to come already, it comes at the earlier time and with the higher priority of both.
+
+        Args:
+            after: 1e9 seconds at most; a negative one counts as 0.
+
+        Raises:
+            UsageError: `after` is no number or too long, or `priority` no whole one. Nothing was added.
         """
         if self._shut_down:
             return
-        if after > 0:
-            self._observer.delayed()
+        if type(priority) is not int or after:  # a nan is true, too
+            _check(priority, after)
+            if after > 0:
+                self._observer.delayed()
         if self._state.add(key, self._clock.monotonic(), priority=priority, after=after):
             self._observer.became_ready()
             self._wake(1)
@@ -242,3 +251,11 @@ class WorkQueue(Generic[K]):
         self._promote()
         if self._idle:
             self._set_timer()
+
+
+def _check(priority: object, after: float) -> None:
+    """One nan in a heap, and the order of all keys is lost."""
+    if type(priority) is not int:
+        require_count(priority, "the priority of a key", least=-(2**63), error=UsageError)
+    if not isinstance(after, int | float) or not after < 0:
+        require_number(after, "the delay of a key", zero=True, error=UsageError)

@@ -11,6 +11,9 @@ from kopylite.errors import RegistrationError
 
 K = TypeVar("K", bound=Hashable)
 
+# Tokens of keys that have succeeded since are swept out only when they outnumber the failing keys by this.
+SWEEP_SLACK = 64
+
 
 @dataclass(frozen=True, slots=True)
 class RateLimit:
@@ -84,15 +87,22 @@ class TokenBucket:
 
 
 class RateLimiter(Generic[K]):
-    """Exponential back-off per key, and one bucket for all keys if the limit has one: the longer delay wins."""
+    """Exponential back-off per key, and one bucket for all keys if the limit has one: the longer delay wins.
 
-    __slots__ = ("_bucket", "_failures", "limit")
+    The bucket is charged for retries that run, not for failures: a key holds one token at most that is not due yet. In
+    client-go each failure takes one, so a single key that fails at each of its many events holds up all the others.
+    """
+
+    __slots__ = ("_bucket", "_due", "_failures", "limit")
 
     def __init__(self, limit: RateLimit | None = None) -> None:
         self.limit = limit or RateLimit()
         self._bucket = TokenBucket(self.limit.per_second, self.limit.burst) if self.limit.per_second else None
         # Holds a key from its first failure until forget(): bounded by the number of keys that fail.
         self._failures: dict[K, int] = {}
+        # With a bucket: when the retry of a key is due, whose token is taken. A success does not give it back, or a key
+        # that fails every other time could take them all.
+        self._due: dict[K, float] = {}
 
     def __len__(self) -> int:
         """How many keys have failures that are not forgotten."""
@@ -103,7 +113,15 @@ class RateLimiter(Generic[K]):
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
         delay = self.limit.delay(failures, random)
-        return delay if self._bucket is None else max(delay, self._bucket.reserve(now))
+        if self._bucket is None:
+            return delay
+        due = self._due.get(key, now)
+        if due <= now:  # the last retry has run, or there was none
+            due = now + max(delay, self._bucket.reserve(now))
+            if len(self._due) > 2 * len(self._failures) + SWEEP_SLACK:
+                self._due = {other: time for other, time in self._due.items() if time > now}
+            self._due[key] = due
+        return max(delay, due - now)
 
     def failures(self, key: K) -> int:
         """Failures of `key` since it was last forgotten."""

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kopylite.errors import UsageError
-from kopylite.reconcile import Result
+from kopylite.reconcile import Request, Result
 
 
 def test_a_delay_is_seconds_or_a_timedelta() -> None:
@@ -15,8 +15,35 @@ def test_a_delay_is_seconds_or_a_timedelta() -> None:
 
 @pytest.mark.parametrize(
     ("wrong", "message"),
-    [("30s", "seconds as a number"), (-1, "has passed"), (timedelta(seconds=-1), "has passed"), (None, "a timedelta")],
+    [
+        ("30s", "seconds as a number"),
+        (-1, "has passed"),
+        (timedelta(seconds=-1), "has passed"),
+        (timedelta.min, "has passed"),
+        (None, "a timedelta"),
+        (float("nan"), "a finite number"),
+        (float("inf"), "a finite number"),
+        (-float("inf"), "a finite number"),
+        (True, "a finite number"),
+    ],
 )
 def test_a_delay_that_would_silently_mean_never_is_refused(wrong: Any, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         Result(requeue_after=wrong)
+
+
+@pytest.mark.parametrize("huge", [1e300, 10**400, timedelta.max])
+def test_a_delay_of_centuries_counts_as_32_years(huge: Any) -> None:
+    assert Result(requeue_after=huge).delay == 1e9
+
+
+@pytest.mark.parametrize("wrong", [{"requeue": "no"}, {"requeue": 5}, {"priority": 1.5}, {"priority": True}])
+def test_the_other_fields_are_checked_as_well(wrong: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=next(iter(wrong))):
+        Result(**wrong)
+
+
+@pytest.mark.parametrize("wrong", ["a", None, 5, ("ns", "a"), Result()])
+def test_what_has_no_namespace_and_name_makes_no_request(wrong: Any) -> None:
+    with pytest.raises(UsageError, match="no namespace and name"):
+        Request.of(wrong)

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
-from kopylite.errors import QueueShutDown
+from kopylite.errors import QueueShutDown, UsageError
 from kopylite.observers import QueueObserver
 from kopylite.testing.clock import VirtualClock
 from kopylite.workqueue import RateLimit, RateLimiter, WorkQueue
@@ -232,3 +233,26 @@ def test_cancel_takes_back_a_run_to_come() -> None:
     assert queue.cancel("a")
     assert not queue.cancel("a")
     assert queue.get_nowait() is None
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        *({"after": after} for after in (float("nan"), float("inf"), 1e300, 10**400, True, "5")),
+        *({"priority": priority} for priority in (float("nan"), 1.0, True, None, "high")),
+    ],
+)
+def test_an_odd_number_is_refused_before_it_can_spoil_the_order(odd: dict[str, Any]) -> None:
+    clock = VirtualClock()
+
+    async def main() -> None:
+        queue = make(clock)
+        with pytest.raises(UsageError, match="of a key"):
+            queue.add("odd", **odd)
+        queue.add("late", after=2.0)
+        queue.add("soon", after=1.0)
+        queue.add("now", after=-1.0)
+        assert [(await queue.get())[0] for _ in range(3)] == ["now", "soon", "late"]
+        assert clock.monotonic() == pytest.approx(2.0)
+
+    clock.run(main)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-import math
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -65,19 +65,50 @@ def test_try_take_refuses_without_promising_a_token() -> None:
 
 
 @pytest.mark.parametrize(
-    "settings",
+    ("name", "value"),
     [
-        {"first": 0},
-        {"first": 9, "longest": 8},
-        {"jitter": 0.6},
-        {"per_second": 0},
-        {"burst": 0},
-        {"first": math.nan},
-        {"longest": math.inf},
-        {"jitter": math.nan},
-        {"per_second": math.nan},
+        *(("first", value) for value in (0, -1, float("nan"), float("inf"), True, "5ms", None, 1001, 10**400)),
+        *(("longest", value) for value in (0, float("nan"), float("inf"), 1e300, 10**400, "1h")),
+        *(("jitter", value) for value in (0.6, -0.1, float("nan"), "a bit")),
+        *(("per_second", value) for value in (0, -1, float("nan"), float("inf"), True, "10")),
+        *(("burst", value) for value in (0, 1.5, float("nan"), True, "100", None)),
     ],
 )
-def test_settings_out_of_range_are_refused(settings: dict[str, float]) -> None:
-    with pytest.raises(RegistrationError, match="must be"):
-        RateLimit(**settings)  # type: ignore[arg-type]
+def test_settings_out_of_range_are_refused_by_name(name: str, value: Any) -> None:
+    with pytest.raises(RegistrationError, match=f"^RateLimit: {name}"):
+        RateLimit(**{name: value})
+
+
+def test_a_key_that_fails_at_each_of_its_events_takes_no_more_than_its_share_of_the_bucket() -> None:
+    limiter: RateLimiter[str] = RateLimiter(RateLimit(jitter=0, per_second=1, burst=1))
+    for event in range(600):  # ten a second, each of which runs the key at once, and fails
+        limiter.when("noisy", event * 0.1, 0.0)
+    assert limiter.when("quiet", 60.0, 0.0) <= 2.0
+
+
+def test_a_key_that_fails_every_other_time_takes_no_more_either_and_leaves_nothing_behind() -> None:
+    limiter: RateLimiter[str] = RateLimiter(RateLimit(jitter=0, per_second=1, burst=1))
+    for event in range(600):
+        limiter.when("noisy", event * 0.1, 0.0)
+        limiter.forget("noisy")
+    assert limiter.when("quiet", 60.0, 0.0) <= 2.0
+    for number in range(1000):
+        limiter.when(f"once-{number}", 10_000.0 * number, 0.0)
+        limiter.forget(f"once-{number}")
+    assert len(limiter._due) < 200
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.floats(0, 0.5)), min_size=1, max_size=60))
+def test_retries_that_run_keep_to_the_rate_whatever_events_come_between(failures: list[tuple[int, float]]) -> None:
+    limiter: RateLimiter[int] = RateLimiter(RateLimit(first=0.001, longest=0.001, jitter=0, per_second=5, burst=3))
+    now, due = 0.0, dict[int, float]()
+    runs: list[float] = []
+    for key, pause in failures:
+        now += pause
+        if due.get(key, now) < now:
+            runs.append(due.pop(key))
+        due[key] = now + limiter.when(key, now, 0.0)
+    times = sorted([*runs, *due.values()])
+    for first in range(len(times)):
+        for last in range(first, len(times)):
+            assert last - first + 1 <= 3 + 5.0 * (times[last] - times[first]) + 1 + 1e-6
