@@ -50,9 +50,8 @@ APISERVER_LAYERS: list[set[str]] = [
 ]
 
 DOORS = {
-    "kubernetes_asyncio": {"client/config.py", "client/transport.py", "client/credentials.py", "objects/models.py",
-                           "apiserver/builtin/descriptions.py"},
-    "aiohttp": {"client/transport.py", "serving/", "apiserver/"},
+    "kubernetes_asyncio": {"objects/models.py", "apiserver/builtin/descriptions.py"},
+    "aiohttp": {"client/transport.py", "client/oidc.py", "serving/", "apiserver/"},
     "prometheus_client": {"metrics.py"},
     "yaml": {"objects/yamlread.py", "objects/yamlwrite.py"},
     "re2": {"apiserver/schema/regex.py"},
@@ -62,7 +61,8 @@ DOORS = {
 }  # fmt: skip
 
 PURE = {
-    "errors.py", "observers.py", "checks.py", "objects/", "client/verbs.py", "client/patches.py", "cache/watchstate.py",
+    "errors.py", "observers.py", "checks.py", "objects/", "client/verbs.py", "client/patches.py",
+    "client/addresses.py", "cache/watchstate.py",
     "triggers/events.py", "triggers/predicates.py", "workqueue/state.py", "workqueue/delays.py",
     "workqueue/ratelimiters.py", "reconcile/request.py", "reconcile/conditions.py", "reconcile/owners.py",
     "controller/spec.py", "controller/outcome.py", "serving/probes.py", "serving/routes.py", "serving/address.py",

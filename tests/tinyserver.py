@@ -57,7 +57,7 @@ class TinyServer:
         path.write_text(json.dumps({
             "apiVersion": "v1", "kind": "Config", "current-context": "tiny",
             "clusters": [{"name": "tiny", "cluster": {"server": self.url}}],
-            "users": [{"name": "tiny", "user": {}}],
+            "users": [{"name": "tiny", "user": {"token": "tiny"}}],
             "contexts": [{"name": "tiny", "context": {"cluster": "tiny", "user": "tiny"}}],
         }))  # fmt: skip
         return path

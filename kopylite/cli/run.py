@@ -72,6 +72,14 @@ def _add_cluster_options(parser: argparse.ArgumentParser) -> None:
     )
     options.add("--kubeconfig", parse=str, metavar="PATH", help="instead of $KUBECONFIG, the pod's own, ~/.kube/config")
     options.add("--context", parse=str, metavar="NAME", help="of the kubeconfig, instead of its current one")
+    group.add_argument(
+        "--anonymous",
+        action="store_true",
+        help="connect as nobody; without it, a context without credentials is an error",
+    )
+    group.add_argument(
+        "--allow-plain-http", action="store_true", help="let credentials go to another machine over http"
+    )
     options.add(
         "--connect-timeout", parse=seconds, default="60s", metavar="TIME",
         help="how long to try to reach the API server at the start",
@@ -174,7 +182,10 @@ async def _operate(apps: Sequence[App], args: argparse.Namespace, signals: StopS
     from kopylite.client import load_config
     from kopylite.manager import Manager
 
-    manager = Manager(apps, load_config(args.kubeconfig, args.context), options_of(args))
+    config = load_config(
+        args.kubeconfig, args.context, anonymous=args.anonymous, allow_plain_http=args.allow_plain_http
+    )
+    manager = Manager(apps, config, options_of(args))
     with signals.passed_to(manager.stop):
         return await manager.run()
 

@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import logging
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
-from urllib.parse import quote, urlsplit
-from urllib.request import getproxies_environment, proxy_bypass
 
-from kopylite.client.credentials import (
-    Credentials,
-    Identity,
-    StaticCredentials,
-    auth_provider,
-    basic,
-    bearer,
-    exec_plugin,
-    token_file,
-)
-from kopylite.client.kubeconfig import Entry, Kubeconfig, read_kubeconfig
+from kopylite.client.addresses import environment_proxy, is_loopback, proxy_url, server_url
+from kopylite.client.authentication import credentials_of, has_certificate, impersonation
+from kopylite.client.credentials import Credentials, StaticCredentials, check_header, token_file
+from kopylite.client.execplugin import ClusterInfo
+from kopylite.client.kubeconfig import Cluster, Kubeconfig, User, read_kubeconfig
 from kopylite.client.tls import TlsSettings
 from kopylite.errors import KubeconfigError
 
@@ -32,6 +21,8 @@ logger = logging.getLogger(__name__)
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 # What the server records as the writer of a field when no field manager is given.
 USER_AGENT = "kopylite"
+# The cluster's extension that is meant for exec plugins.
+_EXEC_EXTENSION = "client.authentication.k8s.io/exec"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +31,20 @@ class ClientConfig:
 
     Attributes:
         server: the URL.
-        credentials: who the client is.
+        credentials: who the client is; by default nobody.
         tls: certificates; unused for http URLs.
         namespace: the default one of the context or the pod.
-        proxy: URL of an HTTP proxy.
+        proxy: URL of an http, https or socks5 proxy (socks5 needs kopylite[socks]).
         headers: sent with every request (impersonation).
         compression: let the server compress large answers.
         max_connections: requests at the same time, and as many lists beside them; more wait. None: 64, or as many as
             the operator has workers. Watches are not counted.
         source: where this came from, for people: "kubeconfig FILE, context NAME" or "in-cluster".
+        allow_plain_http: credentials may go to another machine over http, readable by everybody on the way.
+
+    Raises:
+        KubeconfigError: server or proxy is no usable URL, a header is no header, or credentials would go to another
+            machine over plain HTTP. client-go sends none there and is nobody without a word.
     """
 
     server: str
@@ -61,30 +57,68 @@ class ClientConfig:
     compression: bool = False
     max_connections: int | None = None
     source: str = ""
+    allow_plain_http: bool = False
+
+    def __post_init__(self) -> None:
+        where = self.source or "the client's configuration"
+        object.__setattr__(self, "server", server_url(self.server, where))
+        if self.proxy is not None:
+            object.__setattr__(self, "proxy", proxy_url(self.proxy, where))
+        for name, value in (*self.headers, ("User-Agent", self.user_agent)):
+            check_header(f"{name}{value}", f"{where}: the header {name[:40]!a}")
+        if self.server.startswith("http:") and not is_loopback(self.server) and not self.allow_plain_http:
+            anonymous = isinstance(self.credentials, StaticCredentials) and self.credentials.anonymous
+            if not anonymous:
+                raise KubeconfigError(
+                    f"{where}: {self.server} is plain HTTP to another machine, and everybody on the way could read the "
+                    "credentials; use https:// (a server without a scheme is http), or accept that: "
+                    "allow_plain_http=True, --allow-plain-http"
+                )
 
 
-def load_config(kubeconfig: str | Path | None = None, context: str | None = None) -> ClientConfig:
+def load_config(
+    kubeconfig: str | Path | None = None,
+    context: str | None = None,
+    *,
+    anonymous: bool = False,
+    allow_plain_http: bool = False,
+) -> ClientConfig:
     """The connection settings, looked for as kubectl and controller-runtime do.
 
     In this order: `kubeconfig`; the files of KUBECONFIG; the service account of the pod; ~/.kube/config. A
     `context` skips the pod.
 
+    Args:
+        anonymous: connect as nobody, whatever credentials there are. Without it, a context without credentials is an
+            error and never a client that the server knows as system:anonymous.
+        allow_plain_http: let credentials go to another machine over http.
+
     Raises:
         KubeconfigError: nothing was found, or what was found cannot be used; says what to do.
     """
+    files, skip_missing = _files(kubeconfig, context)
+    if files is None:
+        config = in_cluster(SERVICE_ACCOUNT)
+        return replace(config, credentials=StaticCredentials()) if anonymous else config
+    found = read_kubeconfig(files, skip_missing=skip_missing)
+    return from_kubeconfig(found, context, anonymous=anonymous, allow_plain_http=allow_plain_http)
+
+
+def _files(kubeconfig: str | Path | None, context: str | None) -> tuple[list[Path] | None, bool]:
+    """The kubeconfigs to read, and whether missing ones are no error; None: this is a pod."""
     if kubeconfig is not None:
-        return from_kubeconfig(read_kubeconfig([Path(kubeconfig).expanduser()]), context)
+        return [Path(kubeconfig).expanduser()], False
     if listed := [Path(p).expanduser() for p in os.environ.get("KUBECONFIG", "").split(os.pathsep) if p]:
-        return from_kubeconfig(read_kubeconfig(listed, skip_missing=True), context)
+        return listed, True
     if context is None and "KUBERNETES_SERVICE_HOST" in os.environ and (SERVICE_ACCOUNT / "token").exists():
-        return in_cluster(SERVICE_ACCOUNT)
+        return None, False
     default = Path.home() / ".kube" / "config"
     if not default.exists():
         raise KubeconfigError(
             f"no cluster to connect to: --kubeconfig and KUBECONFIG are not set, this is no pod with a service "
             f"account, and there is no {default}"
         )
-    return from_kubeconfig(read_kubeconfig([default]), context)
+    return [default], False
 
 
 def in_cluster(folder: Path = SERVICE_ACCOUNT) -> ClientConfig:
@@ -110,125 +144,94 @@ def in_cluster(folder: Path = SERVICE_ACCOUNT) -> ClientConfig:
     )
 
 
-def from_kubeconfig(kubeconfig: Kubeconfig, context: str | None = None) -> ClientConfig:
-    """The settings of a context, by default the current one.
+def from_kubeconfig(
+    kubeconfig: Kubeconfig, context: str | None = None, *, anonymous: bool = False, allow_plain_http: bool = False
+) -> ClientConfig:
+    """The settings of a context, by default the current one; arguments as in `load_config`.
 
     Raises:
         KubeconfigError: names file, context, the rule that is broken, and the way out.
     """
     name, chosen = kubeconfig.context(context)
-    cluster_name, user_name = (str(chosen.values.get(what, "")) for what in ("cluster", "user"))
-    cluster = kubeconfig.find("clusters", cluster_name, name)
-    user = kubeconfig.find("users", user_name, name) if user_name else Entry({}, chosen.file)
-    where = f"kubeconfig {cluster.file}, cluster {cluster_name!r} of context {name!r}"
-    server = _server(cluster.values, where)
-    user_where = f"kubeconfig {user.file}, user {user_name!r} of context {name!r}"
+    found = kubeconfig.cluster_of(name, chosen)
+    cluster = found.values
+    where = f"kubeconfig {found.file}, cluster {chosen.values.cluster!r} of context {name!r}"
+    user, user_where = User(), f"kubeconfig {chosen.file}, context {name!r}"
+    if not anonymous:
+        entry = kubeconfig.user_of(name, chosen)
+        user, user_where = entry.values, f"kubeconfig {entry.file}, user {chosen.values.user!r} of context {name!r}"
+    tls = _tls(cluster, user, where, user_where)
+    speaks_tls = tls != TlsSettings()
+    server = server_url(cluster.server or "", where, tls=speaks_tls)
+    proxy = _proxy(cluster, server, where)
+    credentials: Credentials = StaticCredentials()
+    if not anonymous:
+        info = ClusterInfo(server, replace(tls, certificate=None, key=None), proxy, _exec_extension(cluster))
+        credentials = credentials_of(user, user_where, info)
+        if server.startswith("http:") and isinstance(credentials, StaticCredentials) and credentials.anonymous:
+            raise KubeconfigError(
+                f"{user_where}: it has a client certificate only, which cannot be shown to {server}: use https://"
+            )
     return ClientConfig(
         server=server,
-        credentials=_credentials(user.values, user_where, user.file.absolute().parent),
-        tls=_tls(cluster.values, user.values, where, user_where),
-        namespace=str(chosen.values.get("namespace", "default")),
-        proxy=_proxy(cluster.values, server, where),
-        headers=_impersonation(user.values),
+        credentials=credentials,
+        tls=tls,
+        namespace=chosen.values.namespace or "default",
+        proxy=proxy,
+        headers=impersonation(user, user_where),
         source=f"kubeconfig {chosen.file}, context {name!r}",
+        allow_plain_http=allow_plain_http,
     )
 
 
-def _server(cluster: Mapping[str, Any], where: str) -> str:
-    server = str(cluster.get("server", ""))
-    if "://" not in server:
-        server = f"http://{server}" if server else ""
-    parts = urlsplit(server)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise KubeconfigError(f"{where}: server should be a URL such as https://host:6443, not {server!r}")
-    if parts.username or parts.password:
-        raise KubeconfigError(f"{where}: server holds a user name; put it into the user's entry")
-    return server.rstrip("/")
-
-
-def _tls(cluster: Mapping[str, Any], user: Mapping[str, Any], where: str, user_where: str) -> TlsSettings:
-    insecure = cluster.get("insecure-skip-tls-verify") is True
-    ca = _file_or_data(cluster, "certificate-authority", where)
+def _tls(cluster: Cluster, user: User, where: str, user_where: str) -> TlsSettings:
+    insecure = cluster.insecure_skip_tls_verify is True
+    ca = _file_or_data(
+        cluster.certificate_authority, cluster.certificate_authority_data, "certificate-authority", where
+    )
+    if insecure and ca is not None:
+        raise KubeconfigError(
+            f"{where}: it has both a certificate-authority and insecure-skip-tls-verify; remove the latter"
+        )
     if insecure:
         logger.warning(
             "%s: insecure-skip-tls-verify is set: anybody on the way can read and change everything; "
             "set certificate-authority instead",
             where,
         )
-    certificate = _file_or_data(user, "client-certificate", user_where)
-    key = _file_or_data(user, "client-key", user_where)
-    if (certificate is None) != (key is None):
-        raise KubeconfigError(f"{user_where}: client-certificate and client-key need each other; add the missing one")
-    return TlsSettings(ca, certificate, key, cluster.get("tls-server-name"), insecure)
+    if not has_certificate(user):
+        return TlsSettings(ca, None, None, cluster.tls_server_name or None, insecure)
+    certificate = _file_or_data(user.client_certificate, user.client_certificate_data, "client-certificate", user_where)
+    key = _file_or_data(user.client_key, user.client_key_data, "client-key", user_where)
+    if key is None:
+        raise KubeconfigError(f"{user_where}: client-certificate needs a client-key; add it")
+    return TlsSettings(ca, certificate, key, cluster.tls_server_name or None, insecure)
 
 
-def _file_or_data(values: Mapping[str, Any], name: str, where: str) -> bytes | Path | None:
-    data, file = values.get(f"{name}-data"), values.get(name)
-    if data is not None:
+def _file_or_data(file: str | None, data: str | None, name: str, where: str) -> bytes | Path | None:
+    if file and data:
+        raise KubeconfigError(f"{where}: it has both {name} and {name}-data; remove one of them")
+    if data:
         try:
-            return base64.b64decode(str(data), validate=True)
-        except binascii.Error:
-            raise KubeconfigError(f"{where}: {name}-data is no base64; paste it without line breaks") from None
-    if file is None:
+            # As Go reads it: line breaks are no part of it.
+            return base64.b64decode(data.replace("\r", "").replace("\n", ""), validate=True)
+        except ValueError:  # binascii.Error, or characters beyond ASCII
+            raise KubeconfigError(f"{where}: {name}-data is no base64; paste it anew") from None
+    if not file:
         return None
-    path = Path(str(file))
+    path = Path(file)
     if not path.is_file():
         raise KubeconfigError(f"{where}: {name} names {path}, which is no file")
     return path
 
 
-def _credentials(user: Mapping[str, Any], where: str, folder: Path) -> Credentials:
-    if "exec" in user:
-        return exec_plugin(_exec_spec(user["exec"], where, folder), where)
-    if "auth-provider" in user:
-        return auth_provider(user, where)
-    if "tokenFile" in user:
-        path = Path(str(user["tokenFile"]))
-        if not path.is_file():
-            raise KubeconfigError(f"{where}: tokenFile names {path}, which is no file")
-        return token_file(path)
-    if "token" in user:
-        return StaticCredentials(bearer(str(user["token"])))
-    if "username" in user:
-        return StaticCredentials(basic(str(user["username"]), str(user.get("password", ""))))
-    return StaticCredentials(Identity())
+def _proxy(cluster: Cluster, server: str, where: str) -> str | None:
+    """The proxy of the cluster's entry, else of the environment."""
+    if cluster.proxy_url:
+        return proxy_url(cluster.proxy_url, f"{where}: proxy-url")
+    return environment_proxy(server, os.environ)
 
 
-def _exec_spec(spec: Any, where: str, folder: Path) -> Mapping[str, Any]:
-    if not isinstance(spec, dict) or not spec.get("command") or not spec.get("apiVersion"):
-        raise KubeconfigError(f"{where}: exec needs a command and an apiVersion")
-    if spec.get("interactiveMode") == "Always":
-        raise KubeconfigError(f"{where}: exec has interactiveMode: Always, and an operator has nobody to ask")
-    command = str(spec["command"])
-    # As kubectl does: a command with a separator is relative to its kubeconfig, a bare one comes from the PATH.
-    return spec | {"command": str(folder / command) if os.sep in command else command}
-
-
-def _proxy(cluster: Mapping[str, Any], server: str, where: str) -> str | None:
-    """The proxy of the cluster's entry, else of the environment; never for the machine itself."""
-    parts = urlsplit(server)
-    proxy = cluster.get("proxy-url")
-    if proxy is None:
-        host = parts.hostname or ""
-        if host in ("localhost", "::1") or host.startswith("127.") or proxy_bypass(parts.netloc):
-            return None
-        proxy = getproxies_environment().get(parts.scheme)
-        where = "the environment's proxy setting"
-    if proxy is None:
-        return None
-    if urlsplit(str(proxy)).scheme not in ("http", "https"):
-        raise KubeconfigError(f"{where}: proxies are supported as http:// and https:// URLs only")
-    return str(proxy)
-
-
-def _impersonation(user: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    headers: list[tuple[str, str]] = []
-    if "as" in user:
-        headers.append(("Impersonate-User", str(user["as"])))
-    if "as-uid" in user:
-        headers.append(("Impersonate-Uid", str(user["as-uid"])))
-    headers += [("Impersonate-Group", str(group)) for group in user.get("as-groups") or ()]
-    for name, values in (user.get("as-user-extra") or {}).items():
-        # A header's name cannot hold every character that a key may.
-        headers += [(f"Impersonate-Extra-{quote(str(name), safe='')}", str(value)) for value in values]
-    return tuple(headers)
+def _exec_extension(cluster: Cluster) -> object:
+    named = {extension.name: extension.extension for extension in cluster.extensions or ()}
+    return named.get(_EXEC_EXTENSION)

@@ -1,21 +1,19 @@
 """Who the client is: tokens and certificates that may change while the process runs.
 
 A `CachedCredentials` keeps an `Identity` until it expires or the server rejects it, and loads the next one with a
-function: from a file, from an exec plugin, from an auth provider. The plain cases need no other library; plugins
-and providers are kubernetes_asyncio's, which is imported on first use (it costs 57 MB and 0.6 s).
+function: from a file, from an exec plugin, from an OpenID Connect provider.
 """
 
 from __future__ import annotations
 
 import base64
-import json
 import logging
 import math
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
-from datetime import datetime
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import anyio
 
@@ -27,10 +25,13 @@ logger = logging.getLogger(__name__)
 # client-go reads token files again each minute, and counts a token as old 10 s before its end.
 TOKEN_FILE_PERIOD = 60.0
 EXPIRY_LEEWAY = 10.0
-# A plugin that returns a token the server rejects would otherwise run for each request.
-PLUGIN_MIN_INTERVAL = 10.0
-# A plugin may talk to a cloud's sign-in service; one that waits for a person would wait for ever.
-PLUGIN_TIMEOUT = 60.0
+# A load that failed is not tried again for each request while the old identity still serves.
+RETRY_INTERVAL = 10.0
+# Service account tokens are 1 to 2 KB; servers take headers of 1 MB at most.
+MAX_TOKEN_BYTES = 1024 * 1024
+
+# What a header cannot hold: Go's net/http refuses the same.
+_UNUSABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +50,27 @@ class Identity:
         authorization: the value of the header; None for none.
         key_pair: a client certificate that came with the credentials, beside the configured one.
         lifetime: seconds that this may be used for, counted from its loading.
+
+    Raises:
+        KubeconfigError: the value cannot be a header; it is not shown.
     """
 
     authorization: str | None = field(default=None, repr=False)
     key_pair: KeyPair | None = field(default=None, repr=False)
     lifetime: float = math.inf
+
+    def __post_init__(self) -> None:
+        if self.authorization is not None:
+            check_header(self.authorization, "the token")
+
+
+def check_header(value: str, what: str) -> None:
+    """Refuse what no HTTP header can hold. Raises KubeconfigError, without the value."""
+    if _UNUSABLE.search(value):
+        raise KubeconfigError(
+            f"{what} holds a line break or another control character, which no HTTP header can: write it on one line "
+            "(in YAML: not as a block with |)"
+        )
 
 
 class Credentials(Protocol):
@@ -77,6 +94,11 @@ class StaticCredentials:
     def __init__(self, identity: Identity | None = None) -> None:
         self._identity = identity or Identity()
 
+    @property
+    def anonymous(self) -> bool:
+        """Whether no request says who sends it."""
+        return self._identity.authorization is None
+
     def current(self) -> Identity | None:
         return self._identity
 
@@ -90,15 +112,16 @@ class StaticCredentials:
 class CachedCredentials:
     """Credentials that are loaded, kept for their lifetime, and loaded again.
 
-    A load that fails leaves the identity before in use, as long as the server has not rejected it: a token file
-    may be unreadable for the moment in which it is rotated.
+    A load that fails leaves the identity before in use, as long as the server has not rejected it, and is tried
+    again in 10 s: a token file may be unreadable for the moment in which it is rotated.
 
     Args:
         load: gives a new Identity; raises KubeconfigError.
-        min_interval: seconds that must pass after a load before a rejection causes another one.
+        min_interval: seconds that must pass after a load before a rejection causes another one, and after a failed
+            one before the next: until then, `fetch` raises the same error again.
     """
 
-    __slots__ = ("_clock", "_identity", "_load", "_loaded_at", "_lock", "_min_interval", "_stale_at")
+    __slots__ = ("_clock", "_failure", "_identity", "_load", "_loaded_at", "_lock", "_min_interval", "_stale_at")
 
     def __init__(
         self, load: Callable[[], Awaitable[Identity]], *, min_interval: float = 0.0, clock: Clock = SYSTEM_CLOCK
@@ -107,6 +130,7 @@ class CachedCredentials:
         self._min_interval = min_interval
         self._clock = clock
         self._identity: Identity | None = None
+        self._failure: KubeconfigError | None = None
         self._loaded_at = -math.inf
         self._stale_at = -math.inf
         self._lock = anyio.Lock()
@@ -118,17 +142,21 @@ class CachedCredentials:
         async with self._lock:
             if (fresh := self.current()) is not None:
                 return fresh
+            now = self._clock.monotonic()
+            if self._failure is not None and self._identity is None and now - self._loaded_at < self._min_interval:
+                raise KubeconfigError(str(self._failure))
             try:
                 identity = await self._load()
             except KubeconfigError as error:
+                self._failure, self._loaded_at = error, self._clock.monotonic()
                 if self._identity is None:
                     raise
+                self._stale_at = self._loaded_at + RETRY_INTERVAL
                 logger.warning("credentials could not be renewed, the old ones stay in use: %s", error)
-                identity = self._identity
-            now = self._clock.monotonic()
-            self._identity, self._loaded_at = identity, now
+                return self._identity
+            self._identity, self._failure, self._loaded_at = identity, None, self._clock.monotonic()
             # An identity that is about to end is still used for a second: else each request would load again.
-            self._stale_at = now + max(identity.lifetime - EXPIRY_LEEWAY, 1.0)
+            self._stale_at = self._loaded_at + max(identity.lifetime - EXPIRY_LEEWAY, 1.0)
             return identity
 
     def reject(self, identity: Identity) -> bool:
@@ -140,7 +168,9 @@ class CachedCredentials:
         return True
 
 
-def bearer(token: str) -> Identity:
+def bearer(token: str, where: str = "") -> Identity:
+    """The identity of a token. Raises KubeconfigError, which `where` begins: no header can hold the token."""
+    check_header(token, f"{where}: the token" if where else "the token")
     return Identity(f"Bearer {token}")
 
 
@@ -149,96 +179,36 @@ def basic(username: str, password: str) -> Identity:
     return Identity(f"Basic {pair}")
 
 
-def token_file(path: Path, *, clock: Clock = SYSTEM_CLOCK) -> CachedCredentials:
-    """Credentials from a file that holds a bearer token, read again each minute and after a 401."""
+def token_file(path: Path, *, fallback: Identity | None = None, clock: Clock = SYSTEM_CLOCK) -> CachedCredentials:
+    """Credentials from a file that holds a bearer token, read again each minute and after a 401.
+
+    Args:
+        fallback: used for as long as the file cannot be read, as client-go does with a token beside a tokenFile.
+    """
 
     async def load() -> Identity:
         try:
-            token = path.read_text(encoding="utf-8").strip()  # noqa: ASYNC240 - a small local file, once a minute
-        except (OSError, UnicodeDecodeError) as error:
-            raise KubeconfigError(f"token file {path} cannot be read: {error}") from error
-        if not token:
-            raise KubeconfigError(f"token file {path} is empty: it should hold a bearer token")
-        return Identity(f"Bearer {token}", lifetime=TOKEN_FILE_PERIOD + EXPIRY_LEEWAY)
+            return _read_token(path)
+        except KubeconfigError as error:
+            if fallback is None:
+                raise
+            logger.warning("%s; the token beside it is used", error)
+            return replace(fallback, lifetime=TOKEN_FILE_PERIOD + EXPIRY_LEEWAY)
 
     return CachedCredentials(load, clock=clock)
 
 
-def exec_plugin(spec: Mapping[str, Any], where: str, *, clock: Clock = SYSTEM_CLOCK) -> CachedCredentials:
-    """Credentials from a client-go credential plugin, run again before they expire and after a 401.
-
-    Args:
-        spec: the `exec` entry of a kubeconfig user; its command is run without a shell.
-        where: names file and user, for errors.
-    """
-
-    async def load() -> Identity:
-        from kubernetes_asyncio.config import ConfigException
-        from kubernetes_asyncio.config.exec_provider import ExecProvider
-        from kubernetes_asyncio.config.kube_config import ConfigNode
-
-        try:
-            with anyio.fail_after(PLUGIN_TIMEOUT):
-                status = await ExecProvider(ConfigNode("exec", dict(spec))).run()
-        except FileNotFoundError as error:
-            hint = str(spec.get("installHint") or f"install {spec.get('command')!r} or put it on the PATH")
-            raise KubeconfigError(f"{where}: the exec plugin was not found: {hint}") from error
-        except TimeoutError as error:
-            raise KubeconfigError(f"{where}: the exec plugin gave no answer in {PLUGIN_TIMEOUT:.0f} s") from error
-        except (ConfigException, OSError) as error:
-            raise KubeconfigError(f"{where}: the exec plugin failed: {error}") from error
-        return _identity_of(status, where, clock.now())
-
-    return CachedCredentials(load, min_interval=PLUGIN_MIN_INTERVAL, clock=clock)
-
-
-def _identity_of(status: Mapping[str, Any], where: str, now: datetime) -> Identity:
-    """The identity in the status of an ExecCredential."""
-    token, certificate, key = (status.get(n) for n in ("token", "clientCertificateData", "clientKeyData"))
-    if bool(certificate) != bool(key):
-        raise KubeconfigError(f"{where}: the exec plugin returned a certificate or a key without the other")
-    if not token and not certificate:
-        raise KubeconfigError(f"{where}: the exec plugin returned neither a token nor a client certificate")
-    lifetime = math.inf
-    if expiry := status.get("expirationTimestamp"):
-        lifetime = (datetime.fromisoformat(str(expiry)) - now).total_seconds()
-    return Identity(
-        f"Bearer {token}" if token else None,
-        KeyPair(str(certificate).encode(), str(key).encode()) if certificate else None,
-        lifetime,
-    )
-
-
-def auth_provider(user: Mapping[str, Any], where: str, *, clock: Clock = SYSTEM_CLOCK) -> CachedCredentials:
-    """Credentials from a kubeconfig `auth-provider` (oidc, gcp), renewed shortly before the token ends.
-
-    Args:
-        user: the user entry of a kubeconfig.
-        where: names file and user, for errors.
-    """
-    # The loader keeps the renewed tokens in the dicts it is given, and is asked for nothing but the token.
-    kubeconfig = {
-        "current-context": "",
-        "contexts": [{"name": "", "context": {"cluster": "", "user": "it"}}],
-        "clusters": [{"name": "", "cluster": {"server": "http://unused"}}],
-        "users": [{"name": "it", "user": json.loads(json.dumps(user, default=str))}],
-    }
-
-    async def load() -> Identity:
-        from kubernetes_asyncio.client import Configuration
-        from kubernetes_asyncio.config import ConfigException
-        from kubernetes_asyncio.config.kube_config import KubeConfigLoader
-
-        configuration = Configuration()
-        try:
-            with anyio.fail_after(PLUGIN_TIMEOUT):
-                await KubeConfigLoader(kubeconfig).load_and_set(configuration)
-        except (ConfigException, OSError, ValueError, KeyError) as error:
-            raise KubeconfigError(f"{where}: the auth provider failed: {error}") from error
-        header = configuration.api_key.get("BearerToken")
-        if not header:
-            raise KubeconfigError(f"{where}: the auth provider gave no token; an exec plugin is its usual successor")
-        # The loader decides itself whether the token must be renewed (5 minutes before its end).
-        return Identity(header, lifetime=TOKEN_FILE_PERIOD + EXPIRY_LEEWAY)
-
-    return CachedCredentials(load, min_interval=PLUGIN_MIN_INTERVAL, clock=clock)
+def _read_token(path: Path) -> Identity:
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_TOKEN_BYTES + 1)
+        token = content.decode().strip()
+    except OSError as error:
+        raise KubeconfigError(f"token file {path} cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError:
+        raise KubeconfigError(f"token file {path} cannot be read: it holds bytes that are no UTF-8 text") from None
+    if not token or len(content) > MAX_TOKEN_BYTES:
+        problem = "is larger than 1 MiB" if token else "is empty"
+        raise KubeconfigError(f"token file {path} {problem}: it should hold a bearer token")
+    check_header(token, f"token file {path}: the token")
+    return Identity(f"Bearer {token}", lifetime=TOKEN_FILE_PERIOD + EXPIRY_LEEWAY)

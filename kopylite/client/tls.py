@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import ssl
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,6 +15,8 @@ from kopylite.errors import KubeconfigError
 
 # How often the files are looked at; certificates are rotated long before they end.
 CHECK_PERIOD = 30.0
+
+_BEGIN, _END = b"-----BEGIN CERTIFICATE-----", b"-----END CERTIFICATE-----"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +103,7 @@ def build_context(settings: TlsSettings, key_pair: KeyPair | None = None) -> ssl
     elif settings.ca is None:
         context.load_default_certs(ssl.Purpose.SERVER_AUTH)
     else:
-        try:
-            context.load_verify_locations(cadata=_read(settings.ca).decode("ascii", "replace"))
-        except (OSError, ValueError) as error:
-            raise KubeconfigError(f"the certificate authority {_name(settings.ca)} is unusable: {error}") from error
+        _trust(context, settings.ca)
     if key_pair is not None:
         _load_pair(context, key_pair.certificate, key_pair.key, "the exec plugin's client certificate")
     elif settings.certificate is not None and settings.key is not None:
@@ -115,6 +116,44 @@ def build_context(settings: TlsSettings, key_pair: KeyPair | None = None) -> ssl
     return context
 
 
+def check_pair(pair: KeyPair, what: str) -> None:
+    """Refuse a client certificate and key that no connection could show. Raises KubeconfigError."""
+    _load_pair(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), pair.certificate, pair.key, what)
+
+
+def _trust(context: ssl.SSLContext, source: bytes | Path) -> None:
+    """Trust the certificates of a bundle, as Go does: those that can be read, whatever stands between them."""
+    try:
+        bundle = _read(source)
+    except OSError as error:
+        raise KubeconfigError(
+            f"the certificate authority {_name(source)} is unusable: {error.strerror or error}"
+        ) from error
+    found = 0
+    for block in _certificates(bundle):
+        try:
+            context.load_verify_locations(cadata=base64.b64decode(block))
+        except (ssl.SSLError, ValueError):
+            continue
+        found += 1
+    if not found:
+        raise KubeconfigError(
+            f"the certificate authority {_name(source)} is unusable: it holds no certificate as PEM "
+            "(-----BEGIN CERTIFICATE-----)"
+        )
+
+
+def _certificates(bundle: bytes) -> Iterator[bytes]:
+    """The base64 texts of the certificates in a PEM file."""
+    end = 0
+    while (begin := bundle.find(_BEGIN, end)) >= 0:
+        begin += len(_BEGIN)
+        end = bundle.find(_END, begin)
+        if end < 0:
+            return
+        yield bundle[bundle.rfind(_BEGIN, 0, end) + len(_BEGIN) : end]
+
+
 def _load_pair(context: ssl.SSLContext, certificate: bytes, key: bytes, what: str) -> None:
     # The ssl module reads key pairs from files only. The folder is the user's alone and gone at once.
     with tempfile.TemporaryDirectory(prefix="kopylite-") as folder:
@@ -124,7 +163,9 @@ def _load_pair(context: ssl.SSLContext, certificate: bytes, key: bytes, what: st
         try:
             context.load_cert_chain(pem, password=lambda: "")
         except (ssl.SSLError, ValueError) as error:
-            raise KubeconfigError(f"{what} and its key do not fit or are no PEM: {error}") from error
+            raise KubeconfigError(
+                f"{what} and its key do not fit, are no PEM, or the key has a password: {error}"
+            ) from error
 
 
 def _read(source: bytes | Path) -> bytes:

@@ -10,9 +10,13 @@ import pytest
 import yaml
 
 from kopylite.client import config as config_module
+from kopylite.client.addresses import environment_proxy
 from kopylite.client.config import ClientConfig, from_kubeconfig, in_cluster, load_config
+from kopylite.client.credentials import StaticCredentials, bearer
 from kopylite.client.kubeconfig import read_kubeconfig
 from kopylite.errors import KubeconfigError
+
+V1 = "client.authentication.k8s.io/v1"
 
 
 @pytest.fixture(autouse=True)
@@ -26,13 +30,11 @@ def bare_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
 
 
-def write(
-    path: Path, *, cluster: dict[str, Any] | None = None, user: dict[str, Any] | None = None, **more: Any
-) -> Path:
+def write(path: Path, *, cluster: dict[str, Any] | None = None, user: Any = "with a token", **more: Any) -> Path:
     """A kubeconfig with one context "main" of cluster "c" and user "u"."""
     document = {
         "clusters": [{"name": "c", "cluster": {"server": "https://example.com:6443"} | (cluster or {})}],
-        "users": [{"name": "u", "user": user or {}}],
+        "users": [{"name": "u", "user": {"token": "t"} if user == "with a token" else user}],
         "contexts": [{"name": "main", "context": {"cluster": "c", "user": "u"}}],
         "current-context": "main",
     } | more
@@ -63,7 +65,6 @@ def test_a_context_gives_server_namespace_and_source(tmp_path: Path) -> None:
 def test_token_and_password_become_headers(tmp_path: Path) -> None:
     assert header(load(write(tmp_path / "kc", user={"token": "t"}))) == "Bearer t"
     assert header(load(write(tmp_path / "kc", user={"username": "u", "password": "p"}))) == "Basic dTpw"
-    assert header(load(write(tmp_path / "kc"))) is None
 
 
 async def test_a_token_file_comes_before_a_token_and_is_relative_to_its_kubeconfig(tmp_path: Path) -> None:
@@ -91,7 +92,13 @@ def test_skipping_verification_is_warned_of(tmp_path: Path, caplog: pytest.LogCa
 
 
 def test_impersonation_becomes_headers(tmp_path: Path) -> None:
-    user = {"as": "alice", "as-uid": "7", "as-groups": ["a", "b"], "as-user-extra": {"scopes/x": ["view"]}}
+    user = {
+        "token": "t",
+        "as": "alice",
+        "as-uid": "7",
+        "as-groups": ["a", "b"],
+        "as-user-extra": {"scopes/x": ["view"]},
+    }
     assert load(write(tmp_path / "kc", user=user)).headers == (
         ("Impersonate-User", "alice"),
         ("Impersonate-Uid", "7"),
@@ -178,18 +185,40 @@ async def test_in_cluster_reads_the_service_account(tmp_path: Path, monkeypatch:
         ({"current-context": "gone"}, "no context 'gone'; choose one of: main"),
         ({"clusters": []}, "context 'main' names the cluster 'c', which is in no file"),
         ({"users": []}, "context 'main' names the user 'u', which is in no file"),
-        ({"clusters": [{"cluster": {}}]}, "each entry of `clusters` needs a name"),
-        ({"clusters": [{"name": "c", "cluster": "x"}]}, "cluster is no mapping"),
+        ({"clusters": ["x"]}, "each entry of `clusters` needs a name"),
+        ({"clusters": {"c": {}}}, "`clusters` should be a list"),
+        ({"clusters": [{"name": "c", "cluster": "x"}]}, "cluster 'c': Expected `object`"),
+        ({"clusters": [{"name": "c"}, {"name": "c"}]}, "`clusters` has two entries 'c'"),
+        ({"kind": "Secret"}, "should be of apiVersion v1 and kind Config"),
+        ({"contexts": [{"name": "main", "context": {"cluster": "c", "user": "u", "namespace": 5}}]}, "namespace"),
+        ({"cluster": {"insecure-skip-tls-verify": "true"}}, "cluster 'c': Expected `bool"),
+        ({"cluster": {"server": "https://127.0.0.1:999999"}}, "server should be a URL"),
+        ({"cluster": {"server": "https://[::1"}}, "server should be a URL"),
+        ({"cluster": {"server": "https://a\nb"}}, "server should be a URL"),
+        ({"cluster": {"certificate-authority-data": "eA==", "insecure-skip-tls-verify": True}}, "remove the latter"),
+        ({"cluster": {"certificate-authority-data": "eA==", "certificate-authority": "x"}}, "remove one of them"),
+        ({"cluster": {"certificate-authority-data": "eA == "}}, "is no base64"),
+        ({"user": {"token": 12345}}, "user 'u': Expected `str"),
+        ({"user": {"token": "t", "username": "a", "password": "b"}}, "only one of them"),
+        ({"user": {"token": "t", "as-groups": ["g"]}}, "need a user: add `as`"),
+        ({"user": {"token": "t", "as": "a\nb"}}, "'Impersonate-User' holds a line break"),
+        ({"user": {"token": "t\n"}}, "the token holds a line break"),
+        ({"user": {"exec": {}, "auth-provider": {}}}, "only one of them"),
+        ({"user": {"auth-provider": {"name": "gcp"}}}, "gke-gcloud-auth-plugin"),
         ({"cluster": {"server": ""}}, "server should be a URL"),
         ({"cluster": {"server": "ftp://x"}}, "server should be a URL"),
         ({"cluster": {"server": "https://u:p@x"}}, "server holds a user name"),
         ({"cluster": {"certificate-authority-data": "%%"}}, "certificate-authority-data is no base64"),
         ({"cluster": {"certificate-authority": "none"}}, "certificate-authority names .*none, which is no file"),
-        ({"cluster": {"proxy-url": "socks5://x"}}, "http:// and https:// URLs only"),
-        ({"user": {"client-certificate-data": "eA=="}}, "client-key need each other"),
+        ({"cluster": {"proxy-url": "ftp://x"}}, "a proxy should be a URL"),
+        ({"user": {"client-certificate-data": "eA=="}}, "client-certificate needs a client-key"),
         ({"user": {"tokenFile": "none"}}, "tokenFile names .*none, which is no file"),
         ({"user": {"exec": {"command": "x"}}}, "exec needs a command and an apiVersion"),
-        ({"user": {"exec": {"command": "x", "apiVersion": "v1", "interactiveMode": "Always"}}}, "nobody to ask"),
+        ({"user": {"exec": {"command": "x", "apiVersion": "v1"}}}, "exec has apiVersion 'v1'"),
+        ({"user": {"exec": {"command": "x", "apiVersion": V1}}}, "exec has no interactiveMode"),
+        ({"user": {"exec": {"command": "x", "apiVersion": V1, "env": [{}]}}}, "without a name"),
+        ({"user": {"exec": {"command": "x", "apiVersion": V1, "args": [1]}}}, r"got `int` - at `\$.exec.args\[0\]"),
+        ({"user": {"exec": {"command": "x", "apiVersion": V1, "interactiveMode": "Always"}}}, "nobody to ask"),
     ],
 )
 def test_a_mistake_is_named_with_its_file_and_the_way_out(tmp_path: Path, change: dict[str, Any], message: str) -> None:
@@ -224,14 +253,20 @@ def test_an_empty_file_among_others_is_no_error(tmp_path: Path, monkeypatch: pyt
 
 
 def test_an_exec_command_with_a_separator_is_relative_to_its_kubeconfig(tmp_path: Path) -> None:
-    spec = config_module._exec_spec({"command": "./bin/x", "apiVersion": "v1"}, "file", tmp_path)
-    assert spec["command"] == str(tmp_path / "bin" / "x")
-    assert config_module._exec_spec({"command": "aws", "apiVersion": "v1"}, "file", tmp_path)["command"] == "aws"
+    def command(written: str) -> str | None:
+        path = write(tmp_path / "kc", user={"exec": {"command": written}})
+        spec = read_kubeconfig([path]).users["u"].values.exec
+        assert spec is not None
+        return spec.command
+
+    assert command("./bin/x") == str(tmp_path / "bin" / "x")
+    assert command("aws") == "aws"
 
 
 def test_no_secret_is_in_the_repr(tmp_path: Path) -> None:
     data = base64.b64encode(b"hush").decode()
     user = {"token": "hush", "client-certificate-data": data, "client-key-data": data, "as": "hush"}
+    assert "hush" not in repr(read_kubeconfig([write(tmp_path / "kc", user=user)]).users)
     config = load(write(tmp_path / "kc", user=user, cluster={"proxy-url": "http://u:hush@proxy"}))
     assert "hush" not in repr(config)
     assert data not in repr(config)
@@ -246,3 +281,183 @@ def test_the_plain_cases_do_not_import_kubernetes_asyncio(tmp_path: Path) -> Non
         " if m != 'aiohttp.web_exceptions'], 'imported'"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=30)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"user": None},
+        {"user": {}},
+        {"user": {"token": None}},
+        {"user": {"token": ""}},
+        {"user": {"exec": None}},
+        {"user": {"password": "alone"}},
+        {"user": {"as": "alice"}},
+        {"user": {"client-key-data": "eA=="}},
+        {"user": {"tokn": "a typo"}},
+        {"contexts": [{"name": "main", "context": {"cluster": "c"}}]},
+        {"contexts": [{"name": "main", "context": {"cluster": "c", "user": None}}]},
+        {"contexts": [{"name": "main", "context": {"cluster": "c", "user": "typo"}}]},
+        {"users": None},
+    ],
+)
+def test_nobody_is_anonymous_by_accident(tmp_path: Path, change: dict[str, Any]) -> None:
+    path = write(tmp_path / "kc", **change)
+    with pytest.raises(KubeconfigError, match=r"holds no credentials|names no user|names the user") as caught:
+        load(path)
+    assert str(path) in str(caught.value)
+    assert "'main'" in str(caught.value)
+    deliberate = load_config(path, anonymous=True)
+    assert header(deliberate) is None
+    assert deliberate.headers == ()
+
+
+def test_an_anonymous_client_shows_nothing_of_what_the_kubeconfig_has(tmp_path: Path) -> None:
+    user = {"token": "t", "as": "a", "client-certificate-data": "eA==", "client-key-data": "eA=="}
+    config = load_config(write(tmp_path / "kc", user=user), anonymous=True)
+    assert (header(config), config.headers, config.tls.certificate) == (None, (), None)
+
+
+def test_of_several_credentials_the_one_counts_that_client_go_takes(tmp_path: Path) -> None:
+    plugin = {"command": "no-such-plugin", "apiVersion": V1, "interactiveMode": "Never"}
+    pair = {"client-certificate-data": "eA==", "client-key-data": "eA=="}
+    assert header(load(write(tmp_path / "kc", user={"exec": plugin, "token": "t"}))) == "Bearer t"
+    assert header(load(write(tmp_path / "kc", user={"exec": plugin, "username": "u"}))) == "Basic dTo="
+    assert header(load(write(tmp_path / "kc", user={"exec": plugin, **pair}))) is None
+    assert load(write(tmp_path / "kc", user={"exec": plugin})).credentials.current() is None
+
+
+@pytest.mark.parametrize(
+    ("server", "url"),
+    [
+        ("HTTPS://Example.COM:6443/", "https://example.com:6443"),
+        ("https://example.com/prefix/?a=b", "https://example.com/prefix"),
+        ("https://[FD00::1]:6443", "https://[fd00::1]:6443"),
+        ("127.0.0.1:8080", "http://127.0.0.1:8080"),
+    ],
+)
+def test_a_server_is_brought_into_one_form(tmp_path: Path, server: str, url: str) -> None:
+    assert load(write(tmp_path / "kc", cluster={"server": server})).server == url
+    assert ClientConfig(server).server == url
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"certificate-authority-data": "eA=="}, {"insecure-skip-tls-verify": True}, {"tls-server-name": "x"}],
+)
+def test_a_host_and_port_with_tls_settings_is_https(tmp_path: Path, change: dict[str, Any]) -> None:
+    assert load(write(tmp_path / "kc", cluster={"server": "example.com:6443", **change})).server.startswith("https://")
+
+
+def test_credentials_go_to_another_machine_over_https_only(tmp_path: Path) -> None:
+    path = write(tmp_path / "kc", cluster={"server": "http://10.0.0.1:8080"})
+    with pytest.raises(KubeconfigError, match=r"http://10.0.0.1:8080 is plain HTTP.*--allow-plain-http"):
+        load(path)
+    with pytest.raises(KubeconfigError, match="is plain HTTP"):
+        load(write(tmp_path / "host", cluster={"server": "example.com:8080"}))
+    assert header(load_config(path, allow_plain_http=True)) == "Bearer t"
+    assert header(load_config(path, anonymous=True)) is None
+    with pytest.raises(KubeconfigError, match="is plain HTTP"):
+        ClientConfig("http://10.0.0.1", credentials=StaticCredentials(bearer("t")))
+    for nearby in ("http://127.0.0.1:8080", "http://localhost", "http://[::1]:1"):
+        assert header(load(write(tmp_path / "near", cluster={"server": nearby}))) == "Bearer t"
+
+
+def test_a_client_certificate_alone_is_nobody_over_http(tmp_path: Path) -> None:
+    pair = {"client-certificate-data": "eA==", "client-key-data": "eA=="}
+    with pytest.raises(KubeconfigError, match=r"cannot be shown to http://127.0.0.1:1"):
+        load(write(tmp_path / "kc", cluster={"server": "http://127.0.0.1:1"}, user=pair))
+
+
+def test_base64_may_have_line_breaks(tmp_path: Path) -> None:
+    data = base64.encodebytes(b"a CA" * 40).decode().replace("\n", "\r\n")
+    assert load(write(tmp_path / "kc", cluster={"certificate-authority-data": data})).tls.ca == b"a CA" * 40
+
+
+def test_a_password_is_in_no_error(tmp_path: Path) -> None:
+    for change in (
+        {"server": "ftp://u:hush@x"},
+        {"server": "https://u:hush@x"},
+        {"proxy-url": "ftp://u:hush@x"},
+        {"proxy-url": "http://u:hush@"},
+    ):
+        with pytest.raises(KubeconfigError) as caught:
+            load(write(tmp_path / "kc", cluster=change))
+        assert "hush" not in str(caught.value)
+
+
+def test_null_and_empty_sections_are_none(tmp_path: Path) -> None:
+    path = write(tmp_path / "kc", kind=None, apiVersion="", preferences=None)
+    path.write_text(path.read_text() + "extensions:\n")
+    assert load(path).server == "https://example.com:6443"
+    users = [{"name": "u", "user": {"token": "t", "exec": None, "auth-provider": None, "as-groups": None}}, None]
+    assert header(load(write(tmp_path / "kc", users=users))) == "Bearer t"
+
+
+def test_a_kubeconfig_is_read_by_gos_rules(tmp_path: Path) -> None:
+    path = write(tmp_path / "kc")
+    path.write_text(path.read_text().replace("token: t", "token: 1e3x") + "---\nsecond: document\n")
+    assert header(load(path)) == "Bearer 1e3x"
+    path.write_text(path.read_text().replace("token: 1e3x", "token: no"))
+    with pytest.raises(KubeconfigError, match=r"user 'u': Expected `str"):
+        load(path)
+
+
+def test_a_file_without_end_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(KubeconfigError, match="is larger than 8 MiB"):
+        load_config("/dev/zero")
+
+
+PROXIES = [
+    ("", True),
+    ("*", False),
+    ("example.com", False),
+    ("EXAMPLE.com", False),
+    (" other, example.com ", False),
+    ("com", False),
+    ("ple.com", True),
+    (".example.com", True),
+    ("*.example.com", True),
+    (".com", False),
+    ("*.com", False),
+    ("example.com:6443", False),
+    ("example.com:443", True),
+    ("example.com.evil", True),
+]
+
+
+@pytest.mark.parametrize(("no_proxy", "used"), PROXIES)
+def test_no_proxy_names_hosts_as_for_go(no_proxy: str, used: bool) -> None:
+    environment = {"HTTPS_PROXY": "proxy:3128", "NO_PROXY": no_proxy}
+    assert (environment_proxy("https://example.com:6443", environment) == "http://proxy:3128") is used
+
+
+@pytest.mark.parametrize(
+    ("no_proxy", "used"),
+    [
+        ("10.0.0.0/8", False),
+        ("10.0.0.1", False),
+        ("10.0.0.1:443", False),
+        ("10.0.0.1:80", True),
+        ("10.0.1.0/24", True),
+        ("fd00::/8", True),
+        ("0.0.1", True),
+        ("10.0.0.0/99", True),
+    ],
+)
+def test_no_proxy_names_addresses_as_for_go(no_proxy: str, used: bool) -> None:
+    environment = {"https_proxy": "http://proxy:3128", "no_proxy": no_proxy}
+    assert (environment_proxy("https://10.0.0.1", environment) is not None) is used
+    if "fd00" in no_proxy:
+        assert environment_proxy("https://[fd00::1]:6443", environment) is None
+
+
+def test_a_proxy_variable_is_for_its_scheme_and_never_for_the_machine_itself() -> None:
+    environment = {"http_proxy": "http://small", "HTTP_PROXY": "http://big"}
+    assert environment_proxy("http://example.com", environment) == "http://small"
+    assert environment_proxy("https://example.com", environment) is None
+    for nearby in ("http://localhost:1", "http://127.8.0.1", "http://[::1]"):
+        assert environment_proxy(nearby, environment) is None
+    with pytest.raises(KubeconfigError, match=r"environment variable HTTP_PROXY: a proxy should be a URL") as caught:
+        environment_proxy("http://example.com", {"HTTP_PROXY": "ftp://u:hush@x"})
+    assert "hush" not in str(caught.value)
