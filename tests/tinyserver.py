@@ -42,7 +42,7 @@ class TinyServer:
         self.discoverable.set()
         self.answer: int | None = None
         self.requests: list[str] = []
-        self.url = ""
+        self.url = "http://127.0.0.1:9"  # until it listens
         self._version = 10
         self._objects: dict[tuple[str, str, str], dict[str, Any]] = {}
         self._history: list[tuple[int, str, str, bytes]] = []
