@@ -19,6 +19,7 @@
     │   └── SubresourceNotFound    it serves the kind, without this sub-resource
     ├── ObjectError                one object is not what the code expects; others are unaffected
     │   ├── DecodeError
+    │   ├── EncodeError
     │   └── AlreadyOwned
     ├── TerminalError              raised by a reconcile: no retry until the next event
     ├── ReconcileTimeout           a reconcile ran longer than its controller allows
@@ -359,6 +360,20 @@ class DecodeError(ObjectError):
     def __init__(self, message: str, stored: Unstructured | None = None) -> None:
         self.object = stored
         super().__init__(message)
+
+
+class EncodeError(ObjectError):
+    """A value of the program that the API server could not give back as it is. Nothing was sent.
+
+    Attributes:
+        problem: what is wrong with the value, e.g. "is nan, which JSON does not have"; never shows a value of a text.
+        field: its place, such as `spec.ports[0].weight`.
+    """
+
+    def __init__(self, problem: str, field: str, name: str = "") -> None:
+        super().__init__(f"{name + ': ' if name else ''}{field} {problem}")
+        self.problem = problem
+        self.field = field
 
 
 class AlreadyOwned(ObjectError):

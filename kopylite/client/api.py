@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NoReturn, Protocol
 
 from kopylite.client import verbs
-from kopylite.client.codec import decode_identity, decode_list, decode_object, encode
+from kopylite.client.codec import decode_identity, decode_list, decode_object, encode, encode_body
 from kopylite.client.listwatch import PAGE_SIZE, refusal
 from kopylite.client.resources import Resources
 from kopylite.client.retries import retry_after
@@ -70,7 +70,7 @@ class Api:
 
     async def create(self, kind: Kind, namespace: str, wire: Mapping[str, Any], options: WriteOptions = PLAIN) -> bytes:
         resource = await self._resource(kind)
-        body = await self._send(verbs.create(resource, namespace, encode(wire), options), resource)
+        body = await self._send(verbs.create(resource, namespace, _body(kind, key_of(wire), wire), options), resource)
         self._note_write(resource.kind, body, options)
         return body
 
@@ -79,7 +79,9 @@ class Api:
     ) -> bytes:
         """Post to a sub-resource of an object: eviction, binding, token."""
         resource = await self._resource(kind)
-        return await self._send(verbs.create_subresource(resource, key, subresource, encode(wire), options), resource)
+        return await self._send(
+            verbs.create_subresource(resource, key, subresource, _body(kind, key, wire), options), resource
+        )
 
     async def update(
         self, kind: Kind, wire: Mapping[str, Any], subresource: str | None = None, options: WriteOptions = PLAIN
@@ -89,7 +91,7 @@ class Api:
         if not meta_of(wire).get("resourceVersion"):
             raise UsageError(f"update of {kind} {key}: it has no resourceVersion; read it first, or use patch or apply")
         resource = await self._resource(kind)
-        body = await self._send(verbs.update(resource, key, encode(wire), subresource, options), resource)
+        body = await self._send(verbs.update(resource, key, _body(kind, key, wire), subresource, options), resource)
         if subresource in (None, "status"):
             self._note_write(resource.kind, body, options)
         return body
@@ -110,7 +112,7 @@ class Api:
                 not what the patch was made for.
         """
         resource = await self._resource(kind)
-        request = verbs.patch(resource, key, encode(patch), patch_type, subresource, options)
+        request = verbs.patch(resource, key, _body(kind, key, patch), patch_type, subresource, options)
         try:
             body = await self._send(request, resource)
         except Invalid as error:
@@ -184,6 +186,10 @@ class Api:
         if self._listener is not None and not options.dry_run:
             found = decode_identity(body)[1]
             self._listener.written(kind, ObjectKey(found.namespace, found.name), found.uid, found.resource_version)
+
+
+def _body(kind: Kind, key: ObjectKey, value: Any) -> bytes:
+    return encode_body(value, f"{kind.kind} {key}".rstrip())
 
 
 def _uid_in_status(body: bytes) -> str:

@@ -12,12 +12,22 @@ import msgspec
 
 from kopylite.errors import StreamBroken
 from kopylite.objects import to_wire
+from kopylite.objects.wirevalues import wire_value
 
 # How much of an answer that is no JSON its error shows.
 _EXCERPT = 80
 
 encode = msgspec.json.Encoder(enc_hook=to_wire).encode
 """To compact JSON: dicts, lists, strings and numbers, and in them dates, enums, msgspec structs, pydantic models."""
+
+
+def encode_body(value: Any, name: str = "") -> bytes:
+    """The body of a request: what reads back as what was meant (see `objects.wirevalues`).
+
+    Raises:
+        EncodeError: naming the field that would not.
+    """
+    return msgspec.json.encode(wire_value(value, name=name))
 
 
 class LineSplitter:

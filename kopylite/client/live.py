@@ -306,7 +306,7 @@ _anything = adapter_of(Kind("v1", "Object"))
 def wire_and_adapter(obj: T) -> tuple[Adapter[T], dict[str, Any]]:
     """How to read and write objects like this one, and its wire form."""
     adapter: Any = adapter_of(kind_of(obj) if isinstance(obj, dict) else type(obj))
-    return adapter, wire_of(obj)
+    return adapter, adapter.encode(obj)
 
 
 def _target(target: Any, key: str | HasKey | None, namespace: str) -> tuple[Adapter[Any], ObjectKey]:

@@ -14,6 +14,7 @@ import msgspec
 
 from kopylite.client.verbs import PatchType
 from kopylite.objects import to_wire
+from kopylite.objects.wirevalues import wire_value
 
 
 class Absent(enum.Enum):
@@ -149,8 +150,12 @@ def equal(a: Any, b: Any) -> bool:
 
 
 def plain(value: Any) -> Any:
-    """A value in JSON's own terms: dates, enums, models and the like inside it written out."""
-    return msgspec.to_builtins(value, enc_hook=to_wire)
+    """A value in JSON's own terms: dates, enums, models and the like inside it written out.
+
+    Raises:
+        EncodeError: naming what has no such form.
+    """
+    return wire_value(value)
 
 
 def add_finalizer(metadata: Mapping[str, Any], name: str) -> list[dict[str, Any]]:

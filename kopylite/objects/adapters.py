@@ -14,14 +14,16 @@ import msgspec
 from pydantic import BaseModel
 
 from kopylite.errors import DecodeError, RegistrationError
+from kopylite.objects.apimodel import ObjectMeta
 from kopylite.objects.builtin_kinds import complete
 from kopylite.objects.foreign import kind_of_foreign
 from kopylite.objects.kinds import Kind
 from kopylite.objects.meta import ObjectKey
-from kopylite.objects.modelcodec import ModelCodec, codec_of, to_wire
+from kopylite.objects.modelcodec import ModelCodec, codec_of
 from kopylite.objects.models import ClientModelAdapter, is_client_model
 from kopylite.objects.resource import CustomResource
 from kopylite.objects.unstructured import Unstructured, fill_kind
+from kopylite.objects.wirevalues import wire_value
 
 T = TypeVar("T")
 T_co = TypeVar("T_co")
@@ -45,7 +47,11 @@ class Adapter(Protocol[T]):
         ...
 
     def encode(self, obj: T) -> dict[str, Any]:
-        """The wire form, apiVersion and kind included. The dict may share parts with an Unstructured `obj`."""
+        """The wire form, apiVersion and kind included. The dict may share parts with an Unstructured `obj`.
+
+        Raises:
+            EncodeError: naming a field whose value would not read back as it is.
+        """
         ...
 
 
@@ -65,7 +71,8 @@ class UnstructuredAdapter:
         return fill_kind(obj, self.kind)
 
     def encode(self, obj: Unstructured) -> dict[str, Any]:
-        return {**obj, "apiVersion": self.kind.api_version, "kind": self.kind.kind}
+        named = {**obj, "apiVersion": self.kind.api_version, "kind": self.kind.kind}
+        return wire_value(named, name=self.kind.kind)  # type: ignore[no-any-return]
 
 
 class ModelAdapter(Generic[ModelT]):
@@ -162,7 +169,7 @@ def meta_of(obj: Any) -> dict[str, Any]:
     if isinstance(obj, dict):
         return obj.get("metadata") or {}
     if isinstance(obj, CustomResource):
-        return to_wire(obj.metadata)
+        return codec_of(ObjectMeta).dump(obj.metadata)
     metadata: dict[str, Any] = adapter_of(type(obj)).encode(obj).get("metadata") or {}
     return metadata
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel, TypeAdapter
-from pydantic.errors import PydanticInvalidForJsonSchema
+from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
-from pydantic_core import PydanticSerializationError, core_schema, to_jsonable_python
+from pydantic_core import PydanticSerializationError, PydanticUndefined, core_schema
 
-from kopylite.errors import RegistrationError
-from kopylite.objects.modelcodec import codec_of, to_wire
-from kopylite.objects.wireformats import write_bytes, write_duration, write_time
+from kopylite.errors import EncodeError, RegistrationError
+from kopylite.objects.modelcodec import codec_of
+from kopylite.objects.wireformats import write_bytes
+from kopylite.objects.wirevalues import wire_value
 
 PRESERVE_UNKNOWN = "x-kubernetes-preserve-unknown-fields"
 _DECIMAL = r"^[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]{1,3})?$"
@@ -25,6 +25,8 @@ def json_schema_of(cls: type[BaseModel]) -> dict[str, Any]:
     Raises:
         RegistrationError: a field's type has no JSON form.
     """
+    if blamed := _unwritable_default(cls):
+        raise RegistrationError(f"{cls.__name__}: the default of {' '.join(blamed)}")
     try:
         return _Generator(by_alias=True).generate(codec_of(cls).schema, mode="validation")
     except PydanticInvalidForJsonSchema as error:
@@ -65,20 +67,43 @@ class _Generator(GenerateJsonSchema):
 
 
 def _wire_value(value: Any) -> Any:
-    """A default in wire form."""
-    if isinstance(value, BaseModel):
-        return to_wire(value)
+    """A default in wire form.
+
+    Raises:
+        EncodeError: it has none, or is a secret: a CRD is no place for one.
+    """
+    if hasattr(value, "get_secret_value"):
+        if hidden := value.get_secret_value():
+            raise EncodeError("is a secret, which everybody could read in the CRD; give it no default", "object")
+        return write_bytes(hidden)
     if isinstance(value, Mapping):
         return {str(_wire_value(key)): _wire_value(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
         return [_wire_value(inner) for inner in value]
-    if isinstance(value, (set, frozenset)):
-        return sorted((_wire_value(inner) for inner in value), key=str)
-    if isinstance(value, timedelta):
-        return write_duration(value)
-    if isinstance(value, datetime):
-        return write_time(value)
     try:
-        return to_jsonable_python(write_bytes(value))
-    except PydanticSerializationError:
-        return TypeAdapter(type(value)).dump_python(value, mode="json")
+        return wire_value(value)
+    except EncodeError as error:
+        if not error.problem.endswith("has no JSON form"):
+            raise
+        try:
+            return wire_value(TypeAdapter(type(value)).dump_python(value, mode="json"))
+        except (PydanticSerializationError, PydanticSchemaGenerationError):
+            raise error from None
+
+
+def _unwritable_default(
+    cls: type[BaseModel], path: str = "", seen: frozenset[type] = frozenset()
+) -> tuple[str, str] | None:
+    """The first field of a model, or of the models in its fields, whose default has no wire form, and why."""
+    for name, field in cls.model_fields.items():
+        try:
+            _wire_value(None if field.default is PydanticUndefined else field.default)
+            if field.default_factory is not None and not field.default_factory_takes_validated_data:
+                _wire_value(field.default_factory())  # type: ignore[call-arg]
+        except EncodeError as error:
+            return f"{path}{name}", error.problem
+        for part in (field.annotation, *get_args(field.annotation)):
+            inside = isinstance(part, type) and issubclass(part, BaseModel) and part not in seen
+            if inside and (found := _unwritable_default(part, f"{path}{name}.", seen | {part})):
+                return found
+    return None

@@ -10,9 +10,11 @@ from weakref import WeakKeyDictionary
 import msgspec
 from pydantic import BaseModel, RootModel, ValidationError
 from pydantic.fields import FieldInfo
-from pydantic_core import CoreSchema, SchemaSerializer, SchemaValidator
+from pydantic_core import CoreSchema, PydanticSerializationError, SchemaSerializer, SchemaValidator
 
-from kopylite.errors import DecodeError
+from kopylite.errors import DecodeError, EncodeError
+from kopylite.objects.faults import describe, faults_of
+from kopylite.objects.readback import check_reads_back, why_not
 from kopylite.objects.unstructured import misfit
 from kopylite.objects.wireschema import wire_schema
 
@@ -20,9 +22,6 @@ ModelT = TypeVar("ModelT", bound=BaseModel)
 
 # What pydantic's `exclude` takes: a field to leave out, or what to leave out inside it.
 _Exclusion = dict[Any, Any]
-
-# An object that is wrong in many places is named with the first few of them.
-_MAX_FAULTS = 5
 
 _EMPTY_FOR = {
     "dict_type": dict,
@@ -72,7 +71,7 @@ class ModelCodec(Generic[ModelT]):
         except ValueError as broken:
             raise DecodeError(f"not a JSON text: {broken}") from None
         replaced = [
-            _replace_null(document, fault["loc"], fault["type"]) for fault in _faults(error) if fault["input"] is None
+            _replace_null(document, fault["loc"], fault["type"]) for fault in faults_of(error) if fault["input"] is None
         ]
         try:
             if any(replaced):
@@ -81,14 +80,39 @@ class ModelCodec(Generic[ModelT]):
             error = second
         # The document is read anew, as it is stored. Not `from error`: a traceback would show pydantic's text, and
         # that shows the values.
-        raise misfit(msgspec.json.decode(raw), _describe(error), error.title) from None
+        raise misfit(msgspec.json.decode(raw), describe(error), error.title) from None
 
     def encode(self, model: ModelT) -> dict[str, Any]:
-        """The wire form, as a dict of JSON values that is the caller's own."""
-        result: dict[str, Any] = self.serializer.to_python(
-            model, mode="json", by_alias=True, exclude_unset=True, exclude=_review(model) or None
-        )
+        """The wire form, as a dict of JSON values that is the caller's own.
+
+        Raises:
+            EncodeError: naming a field that would not read back as it is.
+        """
+        result = self.dump(model)
+        check_reads_back(model, result, self)
         return result
+
+    def dump(self, model: ModelT) -> dict[str, Any]:
+        """The wire form without a look at how it would be read; for what is not sent."""
+        try:
+            result: dict[str, Any] = self._dump(model)
+        except EncodeError:
+            raise
+        except (PydanticSerializationError, ValueError, TypeError, RecursionError) as error:
+            raise why_not(model, error, self._dump) from None
+        return result
+
+    def _dump(self, model: ModelT, include: Any = None) -> Any:
+        return self.serializer.to_python(
+            model,
+            mode="json",
+            by_alias=True,
+            exclude_unset=True,
+            include=include,
+            exclude=_review(model) or None,
+            round_trip=True,
+            warnings=False,  # what does not fit is found when it is read back
+        )
 
 
 def _compile(schema: CoreSchema) -> tuple[SchemaValidator, SchemaSerializer]:
@@ -112,7 +136,11 @@ def codec_of(cls: type[ModelT]) -> ModelCodec[ModelT]:
 
 def to_wire(value: BaseModel | Mapping[str, Any]) -> dict[str, Any]:
     """The wire form of a part of an object: a model (a spec, a status) or a map that is in wire form already."""
-    return codec_of(type(value)).encode(value) if isinstance(value, BaseModel) else dict(value)
+    if isinstance(value, BaseModel):
+        return codec_of(type(value)).encode(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise EncodeError(f"is a {type(value).__name__}, and no model or map", "object")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +150,13 @@ class _Rule:
     Attributes:
         null_is_absence: None is the default, so a null need not be written.
         constant: a Literal, such as the tag of a union: it says which variant this is, so it is never left out.
+        made: the default comes from a factory and may be another one each time.
         default: makes what the field holds when nobody gave it a value.
     """
 
     null_is_absence: bool
     constant: bool
+    made: bool
     default: Callable[[], Any]
 
 
@@ -134,7 +164,12 @@ def _rules_of(cls: type[BaseModel]) -> dict[str, _Rule]:
     rules = _rules.get(cls)
     if rules is None:
         rules = _rules[cls] = {
-            name: _Rule(field.default is None, get_origin(field.annotation) is Literal, _default_of(field))
+            name: _Rule(
+                field.default is None,
+                get_origin(field.annotation) is Literal,
+                field.default_factory is not None,
+                _default_of(field),
+            )
             for name, field in cls.model_fields.items()
         }
     return rules
@@ -168,7 +203,7 @@ def _review(value: Any) -> _Exclusion:
                     given.add(name)
                 if nested:
                     exclusion[name] = nested
-            elif rule.constant:
+            elif rule.constant or (rule.made and name not in given and inner != rule.default()):
                 given.add(name)
         return {} if isinstance(value, RootModel) else exclusion
     items: Any = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
@@ -176,10 +211,6 @@ def _review(value: Any) -> _Exclusion:
         if isinstance(inner, (BaseModel, list, dict)) and (nested := _review(inner)):
             exclusion[key] = nested
     return exclusion
-
-
-def _faults(error: ValidationError) -> list[Any]:
-    return error.errors(include_url=False, include_context=False)
 
 
 def _replace_null(document: Any, path: tuple[int | str, ...], fault: str) -> bool:
@@ -199,16 +230,3 @@ def _replace_null(document: Any, path: tuple[int | str, ...], fault: str) -> boo
     else:
         return False
     return True
-
-
-def _describe(error: ValidationError) -> str:
-    faults = _faults(error)
-    texts = [f"{_field_path(fault['loc'])}: {fault['msg']}" for fault in faults[:_MAX_FAULTS]]
-    if len(faults) > _MAX_FAULTS:
-        texts.append(f"and {len(faults) - _MAX_FAULTS} more")
-    return "; ".join(texts)
-
-
-def _field_path(path: tuple[int | str, ...]) -> str:
-    text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
-    return text.removeprefix(".") or "object"

@@ -21,6 +21,7 @@ from kopylite.objects.builtin_kinds import builtin_kinds
 from kopylite.objects.kinds import Kind
 from kopylite.objects.unstructured import Unstructured, fill_kind, misfit
 from kopylite.objects.wireformats import format_time
+from kopylite.objects.wirevalues import wire_value
 
 ModelT = TypeVar("ModelT")
 
@@ -58,7 +59,8 @@ class ClientModelAdapter(Generic[ModelT]):
             raise misfit(fill_kind(Unstructured(document), self.kind), str(problem), self.kind.kind) from None
 
     def encode(self, obj: ModelT) -> dict[str, Any]:
-        return {**_dump(obj), "apiVersion": self.kind.api_version, "kind": self.kind.kind}
+        wire = {**_dump(obj), "apiVersion": self.kind.api_version, "kind": self.kind.kind}
+        return wire_value(wire, name=self.kind.kind)  # type: ignore[no-any-return]
 
 
 def kind_of_model(cls: type) -> Kind:
@@ -209,7 +211,7 @@ def _dump(value: Any, wire_name: str = "") -> Any:
         return {key: _dump(item) for key, item in value.items()}
     if isinstance(value, datetime):
         digits = "microseconds" if wire_name in _MICRO_TIMES else "seconds"
-        return format_time(value, digits)
+        return value if value.tzinfo is None else format_time(value, digits)  # without a zone it is refused later
     if isinstance(value, date):
         return value.isoformat()
     if not hasattr(value, "openapi_types"):

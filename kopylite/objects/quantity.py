@@ -64,6 +64,11 @@ class Quantity:
         quantity._wire = quantity.canonical()
         return quantity
 
+    @property
+    def wire(self) -> str | int:
+        """As it was read, and as it is written."""
+        return self._wire
+
     def canonical(self) -> str:
         """The text that the API server would print: no fraction, the largest fitting suffix."""
         if self.value == 0:

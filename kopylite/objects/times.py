@@ -7,17 +7,17 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, PlainSerializer
 
-from kopylite.objects.wireformats import format_time, read_duration, write_duration
+from kopylite.objects.wireformats import read_duration, write_duration, write_time
 
 Time = Annotated[
     datetime,
-    PlainSerializer(lambda moment: format_time(moment, "seconds"), return_type=str, when_used="json-unless-none"),
+    PlainSerializer(lambda moment: write_time(moment, "seconds"), return_type=str, when_used="json-unless-none"),
 ]
 """metav1.Time: "2026-01-31T12:00:00Z", whole seconds; fractions are cut off when written."""
 
 MicroTime = Annotated[
     datetime,
-    PlainSerializer(lambda moment: format_time(moment, "microseconds"), return_type=str, when_used="json-unless-none"),
+    PlainSerializer(lambda moment: write_time(moment, "microseconds"), return_type=str, when_used="json-unless-none"),
 ]
 """metav1.MicroTime: "2026-01-31T12:00:00.000000Z", always six digits."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import math
 import re
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal, InvalidOperation
@@ -98,13 +99,41 @@ def write_duration(value: Any) -> Any:
     return format_duration(value) if isinstance(value, timedelta) else value
 
 
-def write_time(value: Any) -> Any:
+def write_time(value: Any, timespec: str = "auto") -> Any:
+    """Raises ValueError for a time without a zone: it may be anybody's local time."""
+    if not isinstance(value, datetime):
+        return value
+    if value.tzinfo is None:
+        raise ValueError("is a time without a zone; say datetime.now(UTC), or .replace(tzinfo=UTC)")
+    return format_time(value, timespec)
+
+
+def write_naive_time(value: Any) -> Any:
+    """Of a field that is declared without zones: there, no zone is UTC."""
     return format_time(value) if isinstance(value, datetime) else value
+
+
+def read_naive_time(value: datetime) -> datetime:
+    """For a validator of JSON: UTC, without saying so."""
+    return value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
+
+
+def assume_utc(value: datetime) -> datetime:
+    """For a validator of JSON: a text without a zone is UTC, as in Kubernetes' own types."""
+    return value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+
+
+def write_secret(value: Any) -> Any:
+    """What a SecretStr or SecretBytes hides: the object is written with it, or not at all."""
+    hidden = value.get_secret_value() if hasattr(value, "get_secret_value") else value
+    return write_bytes(hidden)
 
 
 def write_number(value: Any) -> Any:
     """A whole float as an integer, which is how the API server stores and returns it: else each update of an
-    object with a 1.0 would be a change."""
+    object with a 1.0 would be a change. Raises ValueError for what JSON does not have."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"is {value}, which JSON does not have")
     exact = isinstance(value, float) and value.is_integer() and abs(value) < 2**53
     return int(value) if exact else value
 

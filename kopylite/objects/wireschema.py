@@ -7,8 +7,10 @@ a tree, nested models included, in which
 - fields that the model does not know are kept instead of dropped (unless the model says `extra="forbid"`), so
   that reading, changing and writing an object loses nothing;
 - computed fields are not written, since the server does not know them;
-- whole floats are integers, durations are texts like "1h30m", bytes are base64 and times without a zone are UTC,
-  as in Kubernetes' own types.
+- whole floats are integers, durations are texts like "1h30m", bytes are base64, and times that are read without a zone
+  are UTC, as in Kubernetes' own types; secrets are what they hide, and values of type Any follow `wirevalues`.
+
+A model of which a value would be lost on the way is refused: see `_check_fields`.
 
 The user's classes are not touched: the validator and serializer compiled from the copy produce and read
 instances of the very same classes.
@@ -19,15 +21,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from kopylite.errors import RegistrationError
 from kopylite.objects.wireformats import (
+    assume_utc,
     read_bytes,
     read_decimal,
     read_duration,
+    read_naive_time,
     write_bytes,
     write_duration,
+    write_naive_time,
     write_number,
+    write_secret,
     write_time,
 )
+from kopylite.objects.wirevalues import wire_value
 
 # Parts of a core schema that hold data or functions, not schemas.
 _OPAQUE = frozenset(
@@ -43,8 +51,8 @@ _ALIASES = ("validation_alias", "serialization_alias")
 _FORMATS: dict[str, tuple[Callable[[Any], Any] | None, Callable[[Any], Any]]] = {
     "bytes": (read_bytes, write_bytes),
     "timedelta": (read_duration, write_duration),
-    "datetime": (None, write_time),
     "float": (None, write_number),
+    "any": (None, wire_value),
 }
 
 
@@ -77,12 +85,30 @@ def wire_schema(schema: Any, *, keep_all: bool = False) -> Any:
         copy["computed_fields"] = []
         for name, field in copy["fields"].items():
             _name_field(name, field)
+        _check_fields(copy.get("model_name") or copy.get("cls_name") or _name_of(copy), copy["fields"])
     elif kind == "dataclass-args":
         for field in copy["fields"]:
             _name_field(field["name"], field)
+        _check_fields(copy["dataclass_name"], {field["name"]: field for field in copy["fields"]})
     elif kind == "model":
         copy["metadata"] = {**(copy.get("metadata") or {}), _DONE: True}
+    if _is_secret(copy):
+        copy["serialization"] = _writer(write_secret)
     return copy if "serialization" in copy else _with_format(copy)
+
+
+def _name_of(schema: dict[str, Any]) -> str:
+    return getattr(schema.get("cls"), "__name__", "a typed dict")
+
+
+def _is_secret(schema: dict[str, Any]) -> bool:
+    """Whether pydantic would write asterisks for the value."""
+    function = (schema.get("serialization") or {}).get("function")
+    return getattr(function, "__module__", "") == "pydantic.types" and "secret" in getattr(function, "__name__", "")
+
+
+def _writer(function: Callable[[Any], Any]) -> dict[str, Any]:
+    return {"type": "function-plain", "function": function, "when_used": "json-unless-none"}
 
 
 def _wire_part(key: str, part: Any, keep_all: bool) -> Any:
@@ -112,14 +138,32 @@ def _with_format(schema: dict[str, Any]) -> dict[str, Any]:
     if kind in ("set", "frozenset"):
         in_order = {"type": "function-wrap", "function": _in_order, "when_used": "json-unless-none"}
         return {**schema, "serialization": in_order}
+    if kind == "datetime":
+        return _with_zone(schema)
+    if kind == "generator":
+        raise RegistrationError("a field of type Iterable, Iterator or Generator can be read only once: make it a list")
+    if kind == "enum" and any(isinstance(member.value, float) for member in schema["members"]):
+        return {**schema, "serialization": _writer(lambda member: write_number(getattr(member, "value", member)))}
     if kind not in _FORMATS:
         return schema
     read, write = _FORMATS[kind]
-    serialization = {"type": "function-plain", "function": write, "when_used": "json-unless-none"}
     if read is None:
-        return {**schema, "serialization": serialization}
+        return {**schema, "serialization": _writer(write)}
     function = {"type": "no-info", "function": read}
-    return {"type": "function-before", "function": function, "schema": schema, "serialization": serialization}
+    return {"type": "function-before", "function": function, "schema": schema, "serialization": _writer(write)}
+
+
+def _with_zone(schema: dict[str, Any]) -> dict[str, Any]:
+    """On the wire a time has a zone; in Python it has one too, unless the field is declared without."""
+    naive = schema.get("tz_constraint") == "naive"
+    free = {key: value for key, value in schema.items() if key != "tz_constraint"} if naive else schema
+    function = {"type": "no-info", "function": read_naive_time if naive else assume_utc}
+    return {
+        "type": "json-or-python",
+        "json_schema": {"type": "function-after", "function": function, "schema": free},
+        "python_schema": schema,
+        "serialization": _writer(write_naive_time if naive else write_time),
+    }
 
 
 def _keep_unknown(schema: dict[str, Any], keep_all: bool) -> None:
@@ -141,3 +185,46 @@ def _name_field(name: str, field: dict[str, Any]) -> None:
         if wire_name != name:
             field["validation_alias"] = [[wire_name], [name]]
             field["serialization_alias"] = wire_name
+
+
+def _check_fields(owner: str, fields: dict[str, dict[str, Any]]) -> None:
+    """Refuse a model of which a value would be lost: one that is written where it is not read, or not written at all,
+    and two that are written or read under one name.
+
+    Raises:
+        RegistrationError: naming the fields.
+    """
+    seen: dict[str, str] = {}
+    for name, field in fields.items():
+        if field.get("type") not in _FIELD_TYPES:
+            continue
+        read, written = _names_read(name, field), field.get("serialization_alias") or name
+        if field.get("serialization_exclude"):
+            raise RegistrationError(
+                f"{owner}.{name} is read and, with exclude=True, never written: what an object holds there would be "
+                "lost at the next update; use a PrivateAttr for what is not part of the object"
+            )
+        if not read or read[0] != written:
+            found = " or ".join(map(repr, read)) or "a part of another"
+            raise RegistrationError(
+                f"{owner}.{name} is written as {written!r} and read as {found}: what is written would not be read "
+                f"back; say alias={read[0] if read else written!r}, or the same name on both sides"
+            )
+        for wire in dict.fromkeys(read):
+            other = seen.setdefault(wire, name)
+            if other != name:
+                raise RegistrationError(
+                    f"{owner}.{other} and {owner}.{name} are both called {wire!r} on the wire: one of them would be "
+                    "lost; give one an alias"
+                )
+
+
+def _names_read(name: str, field: dict[str, Any]) -> list[str]:
+    """The names under which a field is looked for; a way into another field (AliasPath) is none."""
+    alias = field.get("validation_alias")
+    if alias is None:
+        return [name]
+    if isinstance(alias, str):
+        return [alias]
+    choices = alias if alias and isinstance(alias[0], list) else [alias]
+    return [path[0] for path in choices if len(path) == 1 and isinstance(path[0], str)]
