@@ -29,6 +29,8 @@ class TinyServer:
         forbidden: the plurals whose list and watch are 403.
         closed: the namespaces in which everything is 403; "" stands for requests about all of them.
         discoverable: whether the kinds are told to those who ask; they wait until they are.
+        foreign: a status and a text for every request, of something that is no API server.
+        namespaces: those that exist, as far as anybody asks.
         answer: a status for every request instead of an answer: 401, 503; None: work.
         requests: "METHOD path" of all so far.
     """
@@ -41,6 +43,8 @@ class TinyServer:
         self.discoverable = asyncio.Event()
         self.discoverable.set()
         self.answer: int | None = None
+        self.foreign: tuple[int, str] | None = None
+        self.namespaces: set[str] | None = None
         self.requests: list[str] = []
         self.url = "http://127.0.0.1:9"  # until it listens
         self._version = 10
@@ -96,7 +100,13 @@ class TinyServer:
         self.requests.append(f"{request.method} {request.path}")
         if self.answer is not None:
             return _status(self.answer, "Unauthorized" if self.answer == 401 else "ServiceUnavailable", "not now")
+        if self.foreign is not None:
+            return web.Response(status=self.foreign[0], text=self.foreign[1])
         parts = request.path.strip("/").split("/")
+        if parts[:3] == ["api", "v1", "namespaces"] and self.namespaces is not None and parts[3] in self.namespaces:
+            return web.json_response({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": parts[3]}})
+        if parts[:3] == ["api", "v1", "namespaces"]:
+            return _status(404, "NotFound", f'namespaces "{parts[3]}" not found', name=parts[3])
         if parts == ["version"]:
             return web.json_response({"gitVersion": "v1.0.0-tiny"})
         if parts[:3] != ["apis", "example.com", "v1"]:

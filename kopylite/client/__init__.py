@@ -9,7 +9,7 @@ from kopylite.client.config import ClientConfig, load_config
 from kopylite.client.credentials import Credentials, Identity
 from kopylite.client.listwatch import ListWatch
 from kopylite.client.live import LiveClient
-from kopylite.client.permissions import Permission, missing_permission, rbac_rule
+from kopylite.client.permissions import MissingPermissions, Permission, missing_permission
 from kopylite.client.recent import CacheReader, Stored, StoreReader
 from kopylite.client.resources import Resources
 from kopylite.client.tls import TlsSettings
@@ -32,6 +32,7 @@ __all__ = [
     "ListPage",
     "ListWatch",
     "LiveClient",
+    "MissingPermissions",
     "Outcome",
     "Permission",
     "Preconditions",
@@ -49,5 +50,4 @@ __all__ = [
     "decode_list",
     "load_config",
     "missing_permission",
-    "rbac_rule",
 ]

@@ -1,9 +1,14 @@
-"""From a Forbidden to the RBAC rule that is missing. Reads the error; asks nobody."""
+"""From Forbiddens to the RBAC rules that are missing. Reads the errors; asks nobody.
+
+The server says of each refusal who may not do what. One answer names one verb; what a person needs is one rule for
+each resource, with all verbs that were refused, in the kind of role that fits how the operator watches.
+"""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 from kopylite.errors import Forbidden
 
@@ -12,6 +17,15 @@ _SENTENCE = re.compile(
     r'(?:User "(?P<user>[^"]*)" )?cannot (?P<verb>\w+) resource "(?P<resource>[^"]+)" in API group "(?P<group>[^"]*)"'
     r'(?: in the namespace "(?P<namespace>[^"]+)"| at the cluster scope)?'
 )
+_ANONYMOUS = "system:anonymous"
+_SERVICE_ACCOUNT = "system:serviceaccount:"
+
+# A rule that grew is told again, but not more often than this; the pause doubles up to the second number.
+FIRST_PAUSE = 10.0
+LONGEST_PAUSE = 300.0
+# A resource that was not refused for so long is mended; a refusal after that is news.
+MENDED_SECONDS = 3600.0
+SHOWN_NAMESPACES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +56,100 @@ def missing_permission(error: Forbidden) -> Permission | None:
     return Permission(part["verb"], part["resource"], part["group"], part["namespace"], part["user"])
 
 
-def rbac_rule(error: Forbidden) -> str:
-    """The rule that would allow what was refused, as YAML for a Role or ClusterRole; "" when RBAC did not refuse.
+@dataclass(slots=True)
+class _Rule:
+    """All that was refused of one resource. `told`: nothing has come since it was last told."""
 
-    A refused list or watch asks for both: a cache needs both.
+    verbs: set[str] = field(default_factory=set)
+    namespaces: set[str] = field(default_factory=set)
+    user: str = ""
+    last: float = 0.0
+    told: bool = False
+    next_telling: float = 0.0
+    pause: float = FIRST_PAUSE
+
+
+class MissingPermissions:
+    """Collects what RBAC refuses to one operator, and tells which rules are missing.
+
+    Args:
+        name: of the operator, for the commands that it proposes.
+        namespaces: those that it is limited to; none: it works in all, so its rules belong in a ClusterRole.
     """
-    missing = missing_permission(error)
-    if missing is None:
-        return ""
-    verbs = ["list", "watch"] if missing.verb in ("list", "watch") else [missing.verb]
-    quoted = ", ".join(f'"{verb}"' for verb in verbs)
-    scope = f"in a Role of namespace {missing.namespace}" if missing.namespace else "in a ClusterRole"
-    who = f", bound to {missing.user}" if missing.user else ""
-    return f'# {scope}{who}\n- apiGroups: ["{missing.group}"]\n  resources: ["{missing.resource}"]\n  verbs: [{quoted}]'
+
+    def __init__(self, name: str, namespaces: Sequence[str] = ()) -> None:
+        self._name = name
+        self._limited = bool(namespaces)
+        self._rules: dict[tuple[str, str], _Rule] = {}
+        self._anonymous_told = False
+        self._anonymous = False
+
+    def note(self, error: Forbidden, now: float) -> None:
+        """Take a refusal in; one that RBAC has nothing to do with is ignored."""
+        missing = missing_permission(error)
+        if missing is None:
+            return
+        if missing.user == _ANONYMOUS:
+            self._anonymous = True
+            return
+        of = missing.group, missing.resource
+        rule = self._rules.get(of)
+        if rule is None or now - rule.last > MENDED_SECONDS:
+            rule = self._rules[of] = _Rule()
+        rule.last = now
+        # A cache needs both, and the server refuses the first of them first.
+        verbs = {"list", "watch"} if missing.verb in ("list", "watch") else {missing.verb}
+        namespaces = {missing.namespace} if self._limited or not missing.namespace else {""}
+        if not (verbs <= rule.verbs and namespaces <= rule.namespaces and missing.user == rule.user):
+            rule.verbs |= verbs
+            rule.namespaces |= namespaces
+            rule.user = missing.user
+            rule.told = False
+
+    def news(self, now: float) -> Iterator[str]:
+        """What is to be told now: a text for each role that lacks something new, with all that it lacks there."""
+        if self._anonymous and not self._anonymous_told:
+            self._anonymous_told = True
+            yield (
+                "the API server takes this operator for anonymous: it was sent no credentials, or none that it knows. "
+                "No RBAC rule mends that; mend the credentials of the kubeconfig or of the service account"
+            )
+        due: dict[tuple[str, frozenset[str]], list[tuple[tuple[str, str], _Rule]]] = {}
+        for of, rule in sorted(self._rules.items()):
+            if not rule.told and now >= rule.next_telling:
+                rule.told = True
+                rule.next_telling, rule.pause = now + rule.pause, min(rule.pause * 2, LONGEST_PAUSE)
+                due.setdefault((rule.user, _where(rule)), []).append((of, rule))
+        for (user, namespaces), rules in due.items():
+            yield self._text(user, namespaces, rules)
+
+    def _text(self, user: str, namespaces: frozenset[str], rules: list[tuple[tuple[str, str], _Rule]]) -> str:
+        kind = "a Role" if namespaces else "a ClusterRole"
+        where = f" of namespace {_listed(namespaces)} (if there is one)" if namespaces else ""
+        who = f", bound to {user}" if user else ""
+        lines = [f"the API server refuses what this operator needs. Missing are, in {kind}{where}{who}:"]
+        for (group, resource), rule in rules:
+            verbs = ", ".join(f'"{verb}"' for verb in sorted(rule.verbs))
+            lines += [f'- apiGroups: ["{group}"]', f'  resources: ["{resource}"]', f"  verbs: [{verbs}]"]
+        if user:
+            lines += [f"# and its binding, if there is none yet: {self._binding(user, namespaces)}"]
+        return "\n".join(lines)
+
+    def _binding(self, user: str, namespaces: frozenset[str]) -> str:
+        subject = f"--user={user}"
+        if user.startswith(_SERVICE_ACCOUNT):
+            subject = f"--serviceaccount={user.removeprefix(_SERVICE_ACCOUNT)}"
+        if not namespaces:
+            return f"kubectl create clusterrolebinding {self._name} --clusterrole={self._name} {subject}"
+        return f"kubectl create rolebinding {self._name} -n {min(namespaces)} --role={self._name} {subject}"
+
+
+def _where(rule: _Rule) -> frozenset[str]:
+    """The namespaces whose Roles lack the rule; none: a ClusterRole does, which counts in all of them."""
+    return frozenset() if "" in rule.namespaces else frozenset(rule.namespaces)
+
+
+def _listed(names: frozenset[str]) -> str:
+    shown = sorted(names)[:SHOWN_NAMESPACES]
+    more = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")

@@ -105,7 +105,14 @@ class Controller:
         )
         self._reasons: Reasons[Request] = Reasons()
         self._gate = Gate(self.name, self.sources, self._admit)
-        settler = Settler(spec, self._queue, self._reasons, observer or ReconcileObserver())
+        self._settler = settler = Settler(
+            spec,
+            self._queue,
+            self._reasons,
+            observer or ReconcileObserver(),
+            clock=environment.clock,
+            on_forbidden=environment.on_forbidden,
+        )
         turn = LoopTurn(environment.clock)
         self._workers = [
             Worker(spec, environment, self._queue, self._reasons, settler, turn) for _ in range(spec.workers or workers)
@@ -197,6 +204,7 @@ class Controller:
         return ControllerStatistics(self.name, len(self._workers), queue.running, not waiting_for, waiting_for, queue)
 
     async def _begin(self, intake: TaskGroup, runs: TaskGroup) -> None:
+        intake.start_soon(self._settler.report)
         for source in self.sources:
             intake.start_soon(source.run, self.enqueue)
         await self._gate.wait_open()

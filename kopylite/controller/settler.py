@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
-from kopylite.client import rbac_rule
+from kopylite.clock import SYSTEM_CLOCK, Clock
+from kopylite.controller.causes import Causes, Line, alike
 from kopylite.controller.outcome import COUNTED, Failure, NextRun, Settlement
 from kopylite.controller.reasons import REQUEUE, REQUEUE_AFTER, RETRY, Reasons
 from kopylite.controller.spec import ControllerSpec
@@ -19,6 +20,9 @@ from kopylite.workqueue import WorkQueue
 
 LOGGER = logging.getLogger("kopylite.controller")
 
+# How often it is looked whether there is something to say; looking costs microseconds.
+REPORT_SECONDS = 1.0
+
 # One or two conflicts are how optimistic concurrency works; more in a row are somebody else's writes, again and again.
 CONFLICTS_TO_WARN = 5
 # At 30 s each: every 10 minutes.
@@ -29,8 +33,18 @@ class Settler:
     """Shared by the workers of one controller. Always settles before the key is done, so no run is lost between."""
 
     def __init__(
-        self, spec: ControllerSpec, queue: WorkQueue[Request], reasons: Reasons[Request], observer: ReconcileObserver
+        self,
+        spec: ControllerSpec,
+        queue: WorkQueue[Request],
+        reasons: Reasons[Request],
+        observer: ReconcileObserver,
+        *,
+        clock: Clock = SYSTEM_CLOCK,
+        on_forbidden: Callable[[Forbidden], None] = lambda error: None,
     ) -> None:
+        self._name = spec.name
+        self._clock = clock
+        self._on_forbidden = on_forbidden
         self._queue = queue
         self._reasons = reasons
         self._observer = observer
@@ -42,7 +56,7 @@ class Settler:
         self._told: dict[Request, object] = {}
         # Runs in a row that met something on its way out, of keys that did.
         self._going: dict[Request, int] = {}
-        self._shown_rules: set[str] = set()
+        self._causes = Causes()
 
     def errors(self, request: Request) -> int:
         """Runs of the key that ended with an error since the last one that did not."""
@@ -71,8 +85,10 @@ class Settler:
                 self._reasons.add(request, REQUEUE_AFTER if error is None else RETRY)
                 queue.add(request, priority=priority, after=after)
         self._observer.finished(settlement.result, seconds)
-        if self._told and settlement.failure is None:
-            self._told.pop(request, None)
+        if settlement.failure is None:
+            self._causes.worked(request)
+            if self._told:
+                self._told.pop(request, None)
         if self._going and settlement.failure is not Failure.GOING:
             self._going.pop(request, None)
         if self._errors or error is not None:
@@ -106,17 +122,29 @@ class Settler:
         # The API's answer and our own errors say all in one line; only a foreign exception needs its traceback, once.
         message = str(error) if isinstance(error, ApiError) else f"{type(error).__name__}: {error}"
         where, trace = _place(error), None
-        if not isinstance(error, KopyliteError) and self._is_news(request, (message, where)):
-            where, trace = "", error
+        if level >= logging.INFO and failure is not Failure.REJECTED:  # that one is about its object
+            cause = (failure, type(error), alike(message, request), where)
+            line = Line(level, f"{text.partition(',')[0]}: {message}{where}")
+            if not self._causes.failed(cause, request, self._clock.monotonic(), line):
+                level = logging.DEBUG
+            elif not isinstance(error, KopyliteError):
+                where, trace = "", error
         LOGGER.log(level, "%s: %s%s", text, message, where, exc_info=trace, extra={"fields": context.fields()})
         if isinstance(error, Forbidden):
-            self._show_rule(context, rbac_rule(error))
+            self._on_forbidden(error)
 
-    def _show_rule(self, context: Context, rule: str) -> None:
-        """Once for each rule: the retries of every key would repeat it."""
-        if rule and rule not in self._shown_rules:
-            self._shown_rules.add(rule)
-            LOGGER.error("this RBAC rule is missing:\n%s", rule, extra={"fields": context.fields()})
+    async def report(self) -> None:
+        """Say from time to time how often what was told before has happened since; until cancelled."""
+        try:
+            while True:
+                await self._clock.sleep(REPORT_SECONDS)
+                self._say(self._causes.due(self._clock.monotonic()))
+        finally:
+            self._say(self._causes.due(self._clock.monotonic(), all_of_them=True))
+
+    def _say(self, lines: Iterable[Line]) -> None:
+        for line in lines:
+            LOGGER.log(line.level, "%s", line.text, extra={"fields": {"controller": self._name}})
 
     def _reject(self, context: Context, request: Request, error: BaseException) -> int:
         """Publish an Event about each object that does not fit, and return the level of the log line.

@@ -1,17 +1,17 @@
 """WaitingReport: says which caches are not in sync, why, and who waits for them, until they are.
 
 What a person needs then is the missing RBAC rule or the name of the missing CRD, once and at once; and after that
-a reminder that grows rarer.
+a reminder that grows rarer. What waits for one reason is one line, in however many namespaces.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kopylite.cache import Informer, Scope
-from kopylite.client import rbac_rule
+from kopylite.client import MissingPermissions
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.errors import Forbidden
 
@@ -21,23 +21,29 @@ logger = logging.getLogger("kopylite.manager")
 LOOK_SECONDS = 1.0
 FIRST_REMINDER = 10.0
 LONGEST_REMINDER = 300.0
+SHOWN_NAMESPACES = 5
 
 Waiters = Callable[[Scope], Iterable[str]]
 """The names of the controllers that wait for a scope."""
 
+_Cause = tuple[Scope, type[Exception] | None]
+"""What informers have in common that are told of together: the scope without its namespace, and the problem."""
+
 
 @dataclass(slots=True)
 class _Wait:
-    """An informer that is not in sync: since when, when to remind of it, and with what pause after that.
-
-    `troubled`: somebody has read of it, so its end is news.
-    """
+    """An informer that is not in sync: since when. `troubled`: somebody has read of it, so its end is news."""
 
     since: float
-    next_reminder: float
-    pause: float = FIRST_REMINDER
     troubled: bool = False
-    rule_shown: bool = False
+
+
+@dataclass(slots=True)
+class _Reminder:
+    """When to remind of a cause, and with what pause after that."""
+
+    next: float
+    pause: float = FIRST_REMINDER
 
 
 class WaitingReport:
@@ -46,15 +52,23 @@ class WaitingReport:
     Args:
         informers: all that there are, asked at each look.
         waiters: who waits for one.
+        permissions: collects what the server refuses; what is missing is told by this report.
     """
 
     def __init__(
-        self, informers: Callable[[], Iterable[Informer]], waiters: Waiters, *, clock: Clock = SYSTEM_CLOCK
+        self,
+        informers: Callable[[], Iterable[Informer]],
+        waiters: Waiters,
+        permissions: MissingPermissions,
+        *,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._informers = informers
         self._waiters = waiters
+        self._permissions = permissions
         self._clock = clock
         self._waits: dict[Scope, _Wait] = {}
+        self._reminders: dict[_Cause, _Reminder] = {}
 
     async def run(self) -> None:
         """Report until cancelled."""
@@ -65,35 +79,60 @@ class WaitingReport:
     def look(self, now: float) -> None:
         """Report what has to be said at this moment."""
         waiting = {informer.scope: informer for informer in self._informers() if not informer.synced}
-        for scope in self._waits.keys() - waiting.keys():
+        self._tell_ends(waiting.keys(), now)
+        causes: dict[_Cause, list[Informer]] = {}
+        for scope, informer in waiting.items():
+            wait, problem = self._waits.setdefault(scope, _Wait(now)), informer.problem
+            wait.troubled |= problem is not None
+            causes.setdefault((_everywhere(scope), type(problem.error) if problem else None), []).append(informer)
+            if problem is not None and isinstance(problem.error, Forbidden):
+                self._permissions.note(problem.error, now)
+        for text in self._permissions.news(now):
+            logger.error("%s", text)
+        for cause in self._reminders.keys() - causes.keys():
+            del self._reminders[cause]
+        for cause, informers in causes.items():
+            reminder = self._reminders.setdefault(cause, _Reminder(now + FIRST_REMINDER))
+            if now >= reminder.next:
+                self._remind(informers, reminder, now)
+
+    def _tell_ends(self, waiting: Iterable[Scope], now: float) -> None:
+        ended: dict[Scope, list[Scope]] = {}
+        longest = 0.0
+        for scope in self._waits.keys() - waiting:
             wait = self._waits.pop(scope)
             if wait.troubled:
-                logger.info("the cache of %s is in sync, after %.0f s", scope, now - wait.since)
-        for scope, informer in waiting.items():
-            wait = self._waits.setdefault(scope, _Wait(now, now + FIRST_REMINDER))
-            wait.troubled |= informer.problem is not None
-            self._show_rule(informer, wait)
-            if now >= wait.next_reminder:
-                self._remind(informer, wait, now)
+                ended.setdefault(_everywhere(scope), []).append(scope)
+                longest = max(longest, now - wait.since)
+        for scopes in ended.values():
+            logger.info("the cache of %s is in sync, after %.0f s", _named(scopes), longest)
 
-    def _show_rule(self, informer: Informer, wait: _Wait) -> None:
-        problem = informer.problem
-        if wait.rule_shown or problem is None or not isinstance(problem.error, Forbidden):
-            return
-        wait.rule_shown = True
-        if rule := rbac_rule(problem.error):
-            logger.error("the cache of %s may not list and watch. This RBAC rule is missing:\n%s", informer.scope, rule)
-
-    def _remind(self, informer: Informer, wait: _Wait, now: float) -> None:
-        wait.troubled = True
-        wait.pause = min(wait.pause * 2, LONGEST_REMINDER)
-        wait.next_reminder = now + wait.pause
-        waiters = ", ".join(self._waiters(informer.scope))
-        now_state = informer.statistics()
+    def _remind(self, informers: list[Informer], reminder: _Reminder, now: float) -> None:
+        reminder.pause = min(reminder.pause * 2, LONGEST_REMINDER)
+        reminder.next = now + reminder.pause
+        scopes = [informer.scope for informer in informers]
+        for scope in scopes:
+            self._waits[scope].troubled = True
+        waiters = sorted({waiter for scope in scopes for waiter in self._waiters(scope)})
+        now_state = informers[0].statistics()
         logger.warning(
             "waiting for the cache of %s for %.0f s%s: %s",
-            informer.scope,
-            now - wait.since,
-            f"; controllers that wait: {waiters}" if waiters else "",
+            _named(scopes),
+            now - min(self._waits[scope].since for scope in scopes),
+            f"; controllers that wait: {', '.join(waiters)}" if waiters else "",
             now_state.problem or f"{now_state.phase}, {now_state.objects} objects so far",
         )
+
+
+def _everywhere(scope: Scope) -> Scope:
+    return replace(scope, namespace="")
+
+
+def _named(scopes: list[Scope]) -> str:
+    """One scope in full; of several, which differ in their namespaces, the first few."""
+    if len(scopes) == 1:
+        return str(scopes[0])
+    namespaces = sorted(scope.namespace for scope in scopes)
+    more = len(namespaces) - SHOWN_NAMESPACES
+    shown = ", ".join(namespaces[:SHOWN_NAMESPACES]) + (f" and {more} more" if more > 0 else "")
+    return f"{_everywhere(scopes[0])} in the namespaces {shown}"

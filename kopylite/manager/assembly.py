@@ -10,11 +10,11 @@ from functools import partial
 from typing import Protocol
 
 from kopylite.cache import Delta, Scope, SharedCache
-from kopylite.client import Client, Resources, Transport
+from kopylite.client import Client, MissingPermissions, Resources, Transport
 from kopylite.clock import Clock
 from kopylite.controller import Controller, ControllerSpec, Source, Watch
 from kopylite.diagnostics import HotLoops
-from kopylite.errors import DecodeError
+from kopylite.errors import DecodeError, Forbidden
 from kopylite.manager.options import Options
 from kopylite.manager.wiring import CacheGate, Places, external_sources, find_places, sources_of
 from kopylite.metrics import Metrics
@@ -42,6 +42,7 @@ class Assembly:
 
     cache: SharedCache
     recorders: tuple[EventRecorder, ...]
+    permissions: MissingPermissions
     controllers: tuple[Controller, ...]
 
     def waiting_for(self, scope: Scope) -> list[str]:
@@ -76,18 +77,24 @@ def assemble(apps: Sequence[Operator], options: Options, ground: Ground, metrics
     """Make caches, clients and controllers. The metrics see all of them from here on."""
     cache = SharedCache(ground.transport, ground.resources, clock=clock, observe=metrics.informer)
     metrics.informer_statistics = cache.statistics
+    permissions = MissingPermissions(apps[0].name, options.namespaces)
     recorders, controllers = [], []
+
+    def on_forbidden(error: Forbidden) -> None:
+        permissions.note(error, clock.monotonic())
+
     for app in apps:
         client, recorder = _client(app, options, ground, cache, metrics, clock)
         recorders.append(recorder)
         gates = tuple(_gates(app.cached, cache, ground.places, clock))
         for spec in app.controllers:
-            environment = Environment(spec.name, client, recorder, logging.getLogger(app.name), clock)
+            log = logging.getLogger(app.name)
+            environment = Environment(spec.name, client, recorder, log, clock, on_forbidden)
             watched = sources_of(spec, environment, cache, ground.places)
             sources: list[Source] = [*gates, *watched, *external_sources(spec, environment)]
             controllers.append(_controller(spec, environment, sources, options, metrics))
     _watch_for_hot_loops(cache, clock)
-    return Assembly(cache, tuple(recorders), tuple(controllers))
+    return Assembly(cache, tuple(recorders), permissions, tuple(controllers))
 
 
 def _client(

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
+from contextlib import suppress
 
 import anyio
 import msgspec
 
-from kopylite.client import ApiRequest, ClientConfig, Transport
+from kopylite.client import ApiRequest, ClientConfig, LiveClient, Transport
 from kopylite.clock import Clock
-from kopylite.errors import ConnectionFailed, KubeconfigError, TransportError, api_error
+from kopylite.errors import ConnectionFailed, KopyliteError, KubeconfigError, TransportError, api_error
+from kopylite.objects import Kind
 
 logger = logging.getLogger("kopylite.manager")
 
@@ -18,6 +21,9 @@ VERSION = ApiRequest("GET", "/version")
 TRY_SECONDS = 5.0
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 5.0
+
+NAMESPACE = Kind("v1", "Namespace")
+NAMESPACES_AT_A_TIME = 8
 
 
 class _Version(msgspec.Struct):
@@ -55,8 +61,9 @@ async def _try(transport: Transport, config: ClientConfig) -> ConnectionFailed |
         return KubeconfigError(f"{config.server} refuses the credentials: {api_error(401, body).message}")
     if stream.status >= 500:
         return ConnectionFailed(f"{config.server} is not ready: {api_error(stream.status, body)}")
-    # Anything else is an API server; that /version may be forbidden is no matter.
-    version = "of a version that it does not tell"
+    if stream.status not in (200, 403):
+        return ConnectionFailed(_not_an_api_server(config.server, stream.status, body))
+    version = "of a version that it does not tell"  # that may be forbidden, and is no matter
     if stream.status == 200:
         try:
             version = msgspec.json.decode(body, type=_Version).git_version
@@ -64,3 +71,26 @@ async def _try(transport: Transport, config: ClientConfig) -> ConnectionFailed |
             return ConnectionFailed(f"{config.server} is no Kubernetes API server: its /version is none")
     logger.info("connected to %s, Kubernetes %s, by %s", config.server, version, config.source)
     return None
+
+
+def _not_an_api_server(server: str, status: int, body: bytes) -> str:
+    if status == 400 and b"HTTP request to an HTTPS server" in body:
+        return f"{server} speaks TLS: write https:// in the kubeconfig's server"
+    return f"{server} is no Kubernetes API server: its /version answers {api_error(status, body)}"
+
+
+async def missing_namespaces(client: LiveClient, namespaces: Sequence[str]) -> list[str]:
+    """Which of these do not exist, as far as that may be asked."""
+    missing: list[str] = []
+    limit = anyio.CapacityLimiter(NAMESPACES_AT_A_TIME)
+
+    async def look(name: str) -> None:
+        async with limit:
+            with suppress(KopyliteError, OSError):
+                if await client.find(NAMESPACE, name) is None:
+                    missing.append(name)
+
+    async with anyio.create_task_group() as tasks:
+        for name in namespaces:
+            tasks.start_soon(look, name)
+    return sorted(missing)

@@ -23,14 +23,14 @@ from functools import partial
 import anyio
 
 from kopylite.cache import Informer
-from kopylite.client import AiohttpTransport, ClientConfig
+from kopylite.client import AiohttpTransport, Api, ClientConfig, LiveClient
 from kopylite.client.transport import MAX_CONNECTIONS
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.controller import Controller
 from kopylite.diagnostics import StallWatch, WaitingReport
 from kopylite.errors import RegistrationError, UsageError
 from kopylite.manager.assembly import Assembly, Ground, Operator, assemble, prepare
-from kopylite.manager.connection import wait_for_server
+from kopylite.manager.connection import missing_namespaces, wait_for_server
 from kopylite.manager.health import liveness, readiness
 from kopylite.manager.options import Options
 from kopylite.metrics import Metrics
@@ -151,7 +151,7 @@ class Manager:
         for app in self.apps:
             names = ", ".join(spec.name for spec in app.controllers)
             logger.info("app %s: controllers %s in %s", app.name, names, where)
-        report = WaitingReport(lambda: parts.cache.informers, parts.waiting_for, clock=self._clock)
+        report = WaitingReport(lambda: parts.cache.informers, parts.waiting_for, parts.permissions, clock=self._clock)
         async with anyio.create_task_group() as background:
             background.start_soon(self._endless, "the watch on the event loop", self._stall.run)
             background.start_soon(self._endless, "the cache", parts.cache.run)
@@ -159,6 +159,7 @@ class Manager:
             for recorder in parts.recorders:
                 background.start_soon(self._endless, "the event recorder", recorder.run)
             background.start_soon(self._note_synced)
+            background.start_soon(self._note_namespaces, ground)
             async with anyio.create_task_group() as running:
                 for controller in parts.controllers:
                     running.start_soon(self._endless, f"controller {controller.name}", controller.run)
@@ -186,6 +187,15 @@ class Manager:
         if self.options.freeze_garbage:
             gc.freeze()
         self._synced.set()
+
+    async def _note_namespaces(self, ground: Ground) -> None:
+        """A namespace that does not exist can be watched, and stays as empty as a misspelt one."""
+        client = LiveClient(Api(ground.transport, ground.resources))
+        if missing := await missing_namespaces(client, self.options.namespaces):
+            logger.warning(
+                "there is no namespace %s: nothing can be reconciled there before it is created; is it spelt rightly?",
+                ", ".join(missing),
+            )
 
     async def _drain(self, controllers: Sequence[Controller]) -> bool:
         """Let the running reconciles end, all controllers at the same time."""

@@ -14,6 +14,7 @@ import anyio
 import anyio.to_thread
 
 from kopylite.clock import SYSTEM_CLOCK, Clock
+from kopylite.errors import Forbidden
 from kopylite.reconcile.request import Request
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class Environment:
         recorder: publishes Events about objects; None: there are none.
         logger: where `ctx.log` writes.
         clock: source of reconcile ids.
+        on_forbidden: told of each run that failed because the API server refused something.
     """
 
     controller: str
@@ -46,6 +48,7 @@ class Environment:
     recorder: EventRecorder | None = None
     logger: logging.Logger = LOGGER
     clock: Clock = SYSTEM_CLOCK
+    on_forbidden: Callable[[Forbidden], None] = lambda error: None
 
 
 class ReconcileLogger(logging.LoggerAdapter[logging.Logger]):

@@ -20,7 +20,16 @@ from kubernetes_asyncio.client import (
     V1PodTemplateSpec,
 )
 
-from kopylite.client import Client, LineSplitter, ListWatch, Outcome, connect, decode_event, load_config, rbac_rule
+from kopylite.client import (
+    Client,
+    LineSplitter,
+    ListWatch,
+    MissingPermissions,
+    Outcome,
+    connect,
+    decode_event,
+    load_config,
+)
 from kopylite.errors import Conflict, Forbidden, Invalid, KindNotFound, NotFound
 from kopylite.objects import Kind, ObjectKey, Unstructured
 from kopylite.observers import ClientObserver
@@ -286,7 +295,10 @@ async def test_a_refusal_of_rbac_prints_the_rule_that_cures_it(
     async with connect(config=config) as alice:
         with pytest.raises(Forbidden) as caught:
             await alice.list(CONFIG_MAP, namespace=namespace)
-        [rule] = yaml.safe_load(rbac_rule(caught.value))
+        missing = MissingPermissions("alice", [namespace])
+        missing.note(caught.value, 0.0)
+        [text] = missing.news(0.0)
+        [rule] = yaml.safe_load(text.partition("\n")[2])
         group = "rbac.authorization.k8s.io"
         metadata = {"name": "alice", "namespace": namespace}
         await client.create(

@@ -5,6 +5,7 @@ import logging
 import re
 from typing import TYPE_CHECKING, Any, cast
 
+import anyio
 import pytest
 
 from kopylite.controller import ControllerSpec
@@ -15,6 +16,7 @@ from kopylite.errors import (
     ApplyConflict,
     DecodeError,
     Forbidden,
+    KindNotFound,
     KopyliteError,
     NamespaceTerminating,
     NotFound,
@@ -23,6 +25,7 @@ from kopylite.errors import (
 from kopylite.objects import CustomResource, Kind, Unstructured, adapter_of
 from kopylite.observers import ReconcileObserver
 from kopylite.reconcile import Context, Environment, EventRecorder, Request, Result
+from kopylite.testing.clock import VirtualClock
 from kopylite.workqueue import WorkQueue
 
 if TYPE_CHECKING:
@@ -37,27 +40,50 @@ def forbidden(verb: str) -> Forbidden:
     return Forbidden(f'User "bob" cannot {verb} resource "deployments" in API group "apps" in the namespace "shop"')
 
 
-async def test_a_missing_rbac_rule_is_shown_once_and_not_with_each_retry_and_key(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_one_cause_over_many_keys_is_one_line_and_each_refusal_is_passed_on(caplog: pytest.LogCaptureFixture) -> None:
+    refusals: list[Forbidden] = []
     spec = ControllerSpec(name="widget", kind=Kind("example.com/v1", "Widget"), reconcile=nothing)
-    settler = Settler(spec, WorkQueue(), Reasons(), ReconcileObserver())
+    settler = Settler(spec, WorkQueue(), Reasons(), ReconcileObserver(), on_forbidden=refusals.append)
     environment = Environment("widget", cast("Client", None))
-    with caplog.at_level(logging.ERROR):
-        for name in ("a", "b", "a"):
+    with caplog.at_level(logging.INFO):
+        for number in range(20):
             for verb in ("create", "patch"):
-                request, error = Request("shop", name), forbidden(verb)
+                request, error = Request("shop", f"a{number}"), forbidden(verb)
                 settler.settle(Context(environment, request), request, 0, settle_error(error), error, 0.1)
-    rules = [message for message in caplog.messages if "RBAC rule" in message]
-    assert len(rules) == 2
-    assert 'verbs: ["create"]' in rules[0]
-    assert 'verbs: ["patch"]' in rules[1]
-    assert len(caplog.messages) == 6 + 2
+    assert len(refusals) == 40
+    assert len(caplog.messages) == 2
     assert caplog.messages[0].startswith("reconcile failed, next try in")
     assert "Forbidden: 403" not in caplog.messages[0]
 
 
-def test_a_traceback_is_shown_once_until_the_key_fails_in_another_way_or_works_again(
+def test_what_was_not_told_of_each_run_is_told_as_a_number_and_at_the_latest_when_it_stops(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock = VirtualClock()
+    spec = ControllerSpec(name="widget", kind=Kind("example.com/v1", "Widget"), reconcile=nothing)
+    settler = Settler(spec, WorkQueue(clock=clock), Reasons(), ReconcileObserver(), clock=clock)
+    environment = Environment("widget", cast("Client", None), clock=clock)
+
+    async def main() -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(settler.report)
+            for second in range(13):
+                request, error = Request("shop", f"a{second % 2}"), KindNotFound("is its CRD installed?")
+                settler.settle(Context(environment, request), request, 0, settle_error(error), error, 0.1)
+                await clock.sleep(1.0)
+            tasks.cancel_scope.cancel()
+
+    with caplog.at_level(logging.INFO):
+        clock.run(main)
+    first, second, last = caplog.messages
+    assert first.startswith("reconcile failed, next try in")
+    assert second.startswith("reconcile failed: KindNotFound: is its CRD installed?; ")
+    assert "shop/a0" in second
+    assert "shop/a1" in second
+    assert "failed of it in" in last
+
+
+def test_a_traceback_is_shown_once_for_each_cause(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     spec = ControllerSpec(name="widget", kind=Kind("example.com/v1", "Widget"), reconcile=nothing)
@@ -75,12 +101,11 @@ def test_a_traceback_is_shown_once_until_the_key_fails_in_another_way_or_works_a
         except OSError as error:
             return error
 
-    for name, error in (("a", refused("db")), ("a", refused("db")), ("b", refused("db")), ("a", refused("mq"))):
-        run(name, error)
-    run("a", refused("mq"))
-    run("a", None)
-    run("a", refused("mq"))
-    assert [record.exc_info is not None for record in caplog.records] == [True, False, True, True, False, True]
+    with caplog.at_level(logging.DEBUG):
+        for name, error in (("a", refused("db")), ("a", refused("db")), ("b", refused("db")), ("a", refused("mq"))):
+            run(name, error)
+    assert [record.exc_info is not None for record in caplog.records] == [True, False, False, True]
+    assert [record.levelname for record in caplog.records] == ["ERROR", "DEBUG", "DEBUG", "ERROR"]
     assert "db refuses; at " in caplog.messages[1]
     assert "in refused" in caplog.messages[1], "the short line still says where"
 
@@ -114,20 +139,20 @@ def levels_of(error: KopyliteError, times: int, caplog: pytest.LogCaptureFixture
 
 def test_a_write_to_what_is_gone_is_quiet_at_first_and_an_error_when_it_stays(caplog: pytest.LogCaptureFixture) -> None:
     error = NotFound('widgets "a" not found', request="PATCH /apis/example.com/v1/namespaces/shop/widgets/a/status")
-    assert levels_of(error, 6, caplog) == ["DEBUG"] * 4 + ["ERROR"] * 2
+    assert levels_of(error, 6, caplog) == ["DEBUG"] * 4 + ["ERROR", "DEBUG"]
     assert "what it writes to is not there" in caplog.messages[-1]
 
 
 def test_what_is_on_its_way_out_gives_no_error_and_is_not_silent_for_ever(caplog: pytest.LogCaptureFixture) -> None:
     error = NamespaceTerminating("unable to create new content in namespace shop because it is being terminated")
     levels = levels_of(error, 40, caplog)
-    assert levels == (["DEBUG"] * 19 + ["WARNING"]) * 2
+    assert levels == ["DEBUG"] * 19 + ["WARNING"] + ["DEBUG"] * 20  # of the second one, `report` tells
     assert "next try in 30 s" in caplog.messages[0]
 
 
 def test_a_conflict_of_an_apply_names_fields_managers_and_the_way_out(caplog: pytest.LogCaptureFixture) -> None:
     error = ApplyConflict('Apply failed with 1 conflict: conflict with "kubectl" using v1: .data.a')
-    assert levels_of(error, 2, caplog) == ["ERROR", "ERROR"]
+    assert levels_of(error, 2, caplog) == ["ERROR", "DEBUG"]
     assert '"kubectl" using v1: .data.a' in caplog.messages[0]
     assert "force=True" in caplog.messages[0]
     assert "keeps changing" not in caplog.messages[0]

@@ -7,6 +7,7 @@ from typing import cast
 import pytest
 
 from kopylite.cache import Informer, InformerStatistics, Phase, Problem, Scope
+from kopylite.client import MissingPermissions
 from kopylite.diagnostics import WaitingReport
 from kopylite.errors import Forbidden, KindNotFound
 from kopylite.objects import Kind
@@ -20,8 +21,8 @@ FORBIDDEN = Forbidden(
 class FakeInformer:
     """As much of an informer as the report looks at."""
 
-    def __init__(self, kind: Kind) -> None:
-        self.scope = Scope(kind)
+    def __init__(self, kind: Kind, namespace: str = "") -> None:
+        self.scope = Scope(kind, namespace)
         self.synced = False
         self.problem: Problem | None = None
 
@@ -49,7 +50,8 @@ def informer() -> FakeInformer:
 @pytest.fixture
 def report(informer: FakeInformer, caplog: pytest.LogCaptureFixture) -> Iterator[WaitingReport]:
     with caplog.at_level(logging.INFO):
-        yield WaitingReport(lambda: [cast("Informer", informer)], lambda scope: ["shop", "shop-2"])
+        informers = [cast("Informer", informer)]
+        yield WaitingReport(lambda: informers, lambda scope: ["shop", "shop-2"], MissingPermissions("shop"))
 
 
 def test_nothing_is_said_in_the_first_ten_seconds(report: WaitingReport, caplog: pytest.LogCaptureFixture) -> None:
@@ -91,6 +93,29 @@ def test_a_missing_rbac_rule_is_printed_at_once_and_only_once(
     assert 'resources: ["configmaps"]' in message
     assert 'verbs: ["list", "watch"]' in message
     assert "system:serviceaccount:shop:operator" in message
+
+
+def test_what_waits_for_one_reason_in_many_namespaces_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    many = [FakeInformer(Kind("v1", "ConfigMap"), f"n{number:03}") for number in range(500)]
+    for one in many:
+        message = FORBIDDEN.message.replace("at the cluster scope", f'in the namespace "{one.scope.namespace}"')
+        one.problem = Problem(Forbidden(message), 100.0)
+    informers, namespaces = [cast("Informer", one) for one in many], [one.scope.namespace for one in many]
+    report = WaitingReport(lambda: informers, lambda scope: ["shop"], MissingPermissions("shop", namespaces))
+    with caplog.at_level(logging.INFO):
+        for second in range(11):
+            report.look(100.0 + second)
+        rule, reminder = caplog.messages
+        names = "n000, n001, n002, n003, n004 and 495 more"
+        assert f"in a Role of namespace {names}" in rule
+        assert reminder.startswith(
+            f"waiting for the cache of ConfigMap.v1 in the namespaces {names} for 10 s; controllers that wait: shop: "
+        )
+        for one in many[2:]:
+            one.synced, one.problem = True, None
+        report.look(112.0)
+    assert caplog.messages[2].startswith("the cache of ConfigMap.v1 in the namespaces n002, n003")
+    assert len(caplog.messages) == 3
 
 
 def test_an_end_of_trouble_is_told_however_short_it_was(

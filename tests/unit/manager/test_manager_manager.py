@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -247,6 +248,32 @@ async def test_a_namespace_that_may_not_be_watched_stops_no_other_and_joins_when
         with anyio.fail_after(20):
             await run.manager.wait_synced()
         assert (await get(run, "/readyz"))[0] == 200
+
+
+async def test_a_namespace_that_does_not_exist_is_told_of(server: TinyServer, caplog: pytest.LogCaptureFixture) -> None:
+    server.namespaces = {"fine"}
+    recorded = Recorded()
+    server.put("a", namespace="fine")
+    async with running(recorded.app, server, replace(QUIET, namespaces=("fine", "fnie", "late"))):
+        await recorded.until("a")
+        await eventually(lambda: "there is no namespace fnie, late: " in caplog.text, "it was told of")
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "words"),
+    [
+        (400, "Client sent an HTTP request to an HTTPS server.\n", "speaks TLS: write https:// in the kubeconfig's"),
+        (404, "<html>nothing here</html>", "is no Kubernetes API server: its /version answers 404"),
+        (302, "", "is no Kubernetes API server"),
+    ],
+)
+async def test_what_is_no_api_server_is_not_said_to_be_connected(
+    server: TinyServer, caplog: pytest.LogCaptureFixture, status: int, body: str, words: str
+) -> None:
+    server.foreign = (status, body)
+    with pytest.raises(ConnectionFailed, match=re.escape(words)):
+        await Manager(Recorded().app, server.config, replace(QUIET, connect_timeout=0.6)).run()
+    assert "connected to" not in caplog.text
 
 
 async def test_a_cluster_scoped_owner_is_never_taken_for_a_namespaced_one(server: TinyServer) -> None:
