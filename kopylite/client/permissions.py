@@ -21,7 +21,7 @@ _ANONYMOUS = "system:anonymous"
 _SERVICE_ACCOUNT = "system:serviceaccount:"
 
 # A rule that grew is told again, but not more often than this; the pause doubles up to the second number.
-FIRST_PAUSE = 10.0
+FIRST_PAUSE = 3.0
 LONGEST_PAUSE = 300.0
 # A resource that was not refused for so long is mended; a refusal after that is news.
 MENDED_SECONDS = 3600.0
@@ -125,6 +125,7 @@ class MissingPermissions:
 
     def _text(self, user: str, namespaces: frozenset[str], rules: list[tuple[tuple[str, str], _Rule]]) -> str:
         kind = "a Role" if namespaces else "a ClusterRole"
+        kind = "Roles" if len(namespaces) > 1 else kind
         where = f" of namespace {_listed(namespaces)} (if there is one)" if namespaces else ""
         who = f", bound to {user}" if user else ""
         lines = [f"the API server refuses what this operator needs. Missing are, in {kind}{where}{who}:"]
@@ -141,7 +142,8 @@ class MissingPermissions:
             subject = f"--serviceaccount={user.removeprefix(_SERVICE_ACCOUNT)}"
         if not namespaces:
             return f"kubectl create clusterrolebinding {self._name} --clusterrole={self._name} {subject}"
-        return f"kubectl create rolebinding {self._name} -n {min(namespaces)} --role={self._name} {subject}"
+        more = ", and so in each" if len(namespaces) > 1 else ""
+        return f"kubectl create rolebinding {self._name} -n {min(namespaces)} --role={self._name} {subject}{more}"
 
 
 def _where(rule: _Rule) -> frozenset[str]:

@@ -58,7 +58,7 @@ def test_an_operator_on_some_namespaces_is_told_roles_in_them_and_a_cluster_role
         refused("create", namespace="a", user="alice"),
         refused("get", "nodes", user="alice"),
     )
-    [role] = [text for text in texts if "in a Role of namespace a, b (if there is one), bound to alice:" in text]
+    [role] = [text for text in texts if "in Roles of namespace a, b (if there is one), bound to alice:" in text]
     [cluster_role] = [text for text in texts if "in a ClusterRole, bound to alice:" in text]
     assert rules(role) == [{"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["create"]}]
     assert rules(cluster_role) == [{"apiGroups": ["apps"], "resources": ["nodes"], "verbs": ["get"]}]

@@ -107,7 +107,7 @@ def test_what_waits_for_one_reason_in_many_namespaces_is_one_line(caplog: pytest
             report.look(100.0 + second)
         rule, reminder = caplog.messages
         names = "n000, n001, n002, n003, n004 and 495 more"
-        assert f"in a Role of namespace {names}" in rule
+        assert f"in Roles of namespace {names}" in rule
         assert reminder.startswith(
             f"waiting for the cache of ConfigMap.v1 in the namespaces {names} for 10 s; controllers that wait: shop: "
         )
