@@ -56,7 +56,7 @@ fmt: setup ## format and apply the safe fixes
 
 lock: setup ## resolve requirements-dev.lock anew from pyproject.toml
 	$(BIN)/python -m pip install -q uv
-	$(BIN)/uv pip compile --universal --python-version 3.11 --group dev --extra dev --extra fast \
+	$(BIN)/uv pip compile --universal --python-version 3.11 --group dev --extra dev --extra fast --extra socks \
 		--generate-hashes --no-emit-index-url -q pyproject.toml -o requirements-dev.lock
 
 clean: ## remove the virtual environment and caches

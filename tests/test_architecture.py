@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Iterator
+import re
+import sys
+import tomllib
+from collections.abc import Iterator, Mapping
+from importlib.metadata import packages_distributions
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -51,11 +56,12 @@ APISERVER_LAYERS: list[set[str]] = [
 
 DOORS = {
     "kubernetes_asyncio": {"objects/models.py", "apiserver/builtin/descriptions.py"},
-    "aiohttp": {"client/transport.py", "client/oidc.py", "serving/", "apiserver/"},
+    "aiohttp": {"client/transport.py", "client/oidc.py", "client/socks.py", "serving/", "apiserver/"},
     "prometheus_client": {"metrics.py"},
     "yaml": {"objects/yamlread.py", "objects/yamlwrite.py"},
     "re2": {"apiserver/schema/regex.py"},
     "time": {"clock.py"},
+    "aiohttp_socks": {"client/socks.py"},
     "random": {"clock.py"},
     "secrets": {"clock.py", "apiserver/", "testing/"},
 }  # fmt: skip
@@ -266,3 +272,61 @@ def test_tasks_are_born_only_in_task_groups(path: Path) -> None:
             called = ast.unparse(node.func)
             assert not called.endswith(("asyncio.create_task", "ensure_future")), f"{relative(path)}:{node.lineno}"
             assert called != "loop.create_task", f"{relative(path)}:{node.lineno}"
+
+
+# Who may import what comes with an extra only. Outside of these rooms it has to be there for everybody.
+EXTRAS = {
+    "dev": {"apiserver/", "serving/certificates.py"},
+    "fast": {"cli/run.py"},
+    "socks": {"client/socks.py"},
+}
+# Loaded by pytest itself.
+IMPORTS_OF_HOSTS = {("testing/plugin.py", "pytest")}
+
+
+@functools.cache
+def project_table() -> dict[str, Any]:
+    table: dict[str, Any] = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text())["project"]
+    return table
+
+
+@functools.cache
+def distributions() -> Mapping[str, list[str]]:
+    """By the name that is imported: what is installed under which names."""
+    return packages_distributions()
+
+
+def distribution(requirement: str) -> str:
+    """The normal form of a requirement's name."""
+    return re.sub(r"[-_.]+", "-", re.split(r"[\s<>=!~;\[]", requirement)[0]).lower()
+
+
+@pytest.mark.parametrize("path", modules(), ids=relative)
+def test_what_is_imported_is_declared(path: Path) -> None:
+    project = project_table()
+    declared = {distribution(requirement) for requirement in project["dependencies"]}
+    for extra, requirements in project["optional-dependencies"].items():
+        if any(
+            relative(path) == door or (door.endswith("/") and relative(path).startswith(door)) for door in EXTRAS[extra]
+        ):
+            declared |= {distribution(requirement) for requirement in requirements}
+    names = {name.split(".")[0] for name in imports_of(path)} - {"kopylite"} - set(sys.stdlib_module_names)
+    for name in names:
+        found = {distribution(one) for one in distributions().get(name, [name])}
+        assert found & declared or (relative(path), name) in IMPORTS_OF_HOSTS, (
+            f"{relative(path)} imports {name}, which no dependency declares (or an extra that is not this room's)"
+        )
+
+
+def test_what_comes_with_an_extra_is_imported_where_it_is_used() -> None:
+    """Every module can be imported without any extra; what needs one says so when it is called."""
+    project = project_table()
+    extra = {distribution(one) for requirements in project["optional-dependencies"].values() for one in requirements}
+    for path in modules():
+        for node in tree_of(path).body:
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and not node.level:
+                names = [node.module or ""]
+            for name in names:
+                found = {distribution(one) for one in distributions().get(name.split(".")[0], ())}
+                assert not found & extra, f"{relative(path)}:{node.lineno} imports {name} at its top"

@@ -19,11 +19,14 @@ import aiohttp
 import anyio
 from yarl import URL
 
+from kopylite.client.addresses import without_user
+from kopylite.client.apiwarnings import ApiWarnings
 from kopylite.client.config import ClientConfig
 from kopylite.client.credentials import Identity
 from kopylite.client.lanes import Lane
 from kopylite.client.pace import Pace
 from kopylite.client.retries import NO_ANSWER, Retries
+from kopylite.client.socks import require_socks, socks_connector
 from kopylite.client.tls import TlsContexts
 from kopylite.client.verbs import ApiRequest
 from kopylite.clock import SYSTEM_CLOCK, Clock
@@ -42,8 +45,6 @@ MAX_CONNECTIONS = 64
 LARGE_BODY = 256 * 1024
 # kube-apiserver closes idle connections after 90 s; whoever closes first never meets the race.
 KEEPALIVE = 60.0
-# Warnings are shown once each; the set is emptied rather than grown past this.
-MAX_WARNINGS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,10 @@ class AiohttpTransport:
         self._requests: aiohttp.ClientSession | None = None
         self._streams: aiohttp.ClientSession | None = None
         self._identified = False
-        self._warnings: set[str] = set()
+        self._warnings = ApiWarnings()
+        self._socks = (config.proxy or "").startswith("socks5:")
+        if self._socks:
+            require_socks()
         # Compression costs the client 1.6 ms a list page: worth it only over slow links.
         self._headers = (
             ("User-Agent", config.user_agent),
@@ -207,7 +211,7 @@ class AiohttpTransport:
                 body = await pace.read(response.content.iter_any())
                 code = str(response.status)
                 if "Warning" in response.headers:
-                    self._show_warning(response.headers["Warning"])
+                    self._warnings.show(request, response.headers.getall("Warning"))
                 return ApiResponse(response.status, response.headers, body)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise self._failure(error, pace) from error
@@ -229,6 +233,8 @@ class AiohttpTransport:
                     **self._arguments(request, identity),
                 )
             code = str(response.status)
+            if "Warning" in response.headers:
+                self._warnings.show(request, response.headers.getall("Warning"))
             return response
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise self._failure(error) from error
@@ -251,19 +257,24 @@ class AiohttpTransport:
         if self._tls is not None:
             arguments["ssl"] = self._tls.current(identity.key_pair)
             arguments["server_hostname"] = self.config.tls.server_name
-        if self.config.proxy is not None:
+        if self.config.proxy is not None and not self._socks:
             arguments["proxy"] = self.config.proxy
         return arguments
 
     def _open_session(self) -> aiohttp.ClientSession:
         return aiohttp.ClientSession(
-            # No limit: waiting inside of aiohttp would look like an answer that doesn't come. See Lane.
-            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE, ttl_dns_cache=60),
+            connector=self._connector(),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers=self._headers,
             # trust_env costs two thread hops a request and reads ~/.netrc; the proxy is settled by the config.
             trust_env=False,
         )
+
+    def _connector(self) -> aiohttp.BaseConnector:
+        # No limit: waiting inside of aiohttp would look like an answer that doesn't come. See Lane.
+        if self._socks:
+            return socks_connector(self.config.proxy or "", limit=0, keepalive_timeout=KEEPALIVE)
+        return aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE, ttl_dns_cache=60)
 
     async def _identify(self) -> Identity:
         """New credentials. What worked before and fails now is an outage, and no mistake of the configuration."""
@@ -286,20 +297,12 @@ class AiohttpTransport:
         return renewed
 
     def _failure(self, error: Exception, pace: Pace | None = None) -> TransportError:
-        failure = failure_of(error, self._base)
+        failure = failure_of(error, self._base, self.config.proxy)
         if pace is not None and type(error) is TimeoutError:
             failure = RequestTimeout(pace.describe(self._base))
         if self._tls is not None and isinstance(failure, ConnectionFailed):
             self._tls.recheck()
         return failure
-
-    def _show_warning(self, warning: str) -> None:
-        """Log a warning of the API server (deprecated versions, unknown fields) the first time it comes."""
-        if warning not in self._warnings:
-            if len(self._warnings) >= MAX_WARNINGS:
-                self._warnings.clear()
-            self._warnings.add(warning)
-            logger.warning("the API server warns: %s", warning)
 
 
 class _AiohttpStream:
@@ -334,22 +337,26 @@ class _AiohttpStream:
         _drop(self._response)
 
 
-def failure_of(error: Exception, server: str) -> TransportError:
+def failure_of(error: Exception, server: str, proxy: str | None = None) -> TransportError:
     """What an exception of aiohttp or the operating system says about the request."""
+    to = f"the proxy {without_user(proxy)} in front of {server}" if proxy else server
     if isinstance(error, aiohttp.ConnectionTimeoutError):
-        return ConnectionFailed(f"no connection to {server} within {CONNECT_TIMEOUT:.0f} s")
+        return ConnectionFailed(f"no connection to {to} within {CONNECT_TIMEOUT:.0f} s")
     if isinstance(error, aiohttp.ClientConnectorCertificateError | ssl.SSLError):
         return ConnectionFailed(f"the certificate of {server} is not trusted: {_text(error)}")
     if isinstance(error, aiohttp.ClientConnectorError):
         # aiohttp's own text says the address three times over.
         number = error.errno or 0
         reason = os.strerror(number) if number > 0 else _text(error.os_error)
-        return ConnectionFailed(f"no connection to {server}: {reason}")
+        named = to if isinstance(error, aiohttp.ClientProxyConnectionError) else server
+        return ConnectionFailed(f"no connection to {named}: {reason}")
     if isinstance(error, aiohttp.ClientHttpProxyError):
-        return ConnectionFailed(f"the proxy in front of {server} refused: HTTP {error.status}")
+        hint = "; put user and password into its URL" if error.status == 407 else ""
+        return ConnectionFailed(f"{to} refused: HTTP {error.status}{hint}")
     if isinstance(error, TimeoutError):
         return RequestTimeout(f"no answer from {server} in time")
-    return StreamBroken(f"{server} ended the connection in mid-answer: {_text(error)}")
+    through = f" (through the proxy {without_user(proxy)})" if proxy else ""
+    return StreamBroken(f"{server}{through} ended the connection in mid-answer: {_text(error)}")
 
 
 def _text(error: Exception) -> str:

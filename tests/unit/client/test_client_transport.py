@@ -195,12 +195,22 @@ async def test_credentials_that_fail_at_first_are_a_mistake_and_later_an_outage(
             await transport.request(GET, timeout=1)
 
 
-async def test_a_warning_of_the_server_is_logged_once(open_to: Opener, caplog: pytest.LogCaptureFixture) -> None:
-    async with ScriptedServer(answer(200, Warning='299 - "v1 is deprecated"')) as server:
+async def test_every_warning_of_an_answer_is_logged_once_with_its_request(
+    open_to: Opener, caplog: pytest.LogCaptureFixture
+) -> None:
+    more = b'\r\nWarning: 299 - "one"\r\nWarning: 299 - "two", 299 - "three"\r\n\r\n'
+    warned = answer(200).replace(b"\r\n\r\n", more, 1)
+    async with ScriptedServer(warned) as server:
         transport = open_to(server.url)
         for _ in range(3):
-            await transport.request(GET)
-    assert [r.getMessage() for r in caplog.records] == ['the API server warns: 299 - "v1 is deprecated"']
+            await transport.request(POST)
+        async with transport.stream(ApiRequest("GET", "/api/v1/pods")):
+            pass
+    assert [r.getMessage() for r in caplog.records] == [
+        f"{request}: the API server warns: {text}"
+        for request in ("POST /api/v1/nodes", "GET /api/v1/pods")
+        for text in ("one", "two", "three")
+    ]
 
 
 async def test_a_stream_hands_out_chunks_and_ends_when_the_server_ends_it(open_to: Opener) -> None:
@@ -346,3 +356,72 @@ async def test_a_proxy_gets_the_request_and_its_password_stays_out_of_errors(ope
     with pytest.raises(ConnectionFailed) as caught:
         await transport.request(GET, timeout=1)
     assert "hush" not in str(caught.value)
+
+
+@pytest.mark.parametrize("scheme", ["http", "socks5"])
+async def test_a_dead_proxy_is_named_without_its_password(open_to: Opener, scheme: str) -> None:
+    transport = open_to("https://example.com:6443", proxy=f"{scheme}://user:hush@127.0.0.1:9")
+    with pytest.raises(
+        ConnectionFailed, match=f"no connection to the proxy {scheme}://127.0.0.1:9 in front of https://ex"
+    ):
+        await transport.request(GET, timeout=1)
+
+
+async def test_a_proxy_that_refuses_is_named(open_to: Opener) -> None:
+    async with ScriptedServer(answer(407)) as proxy:
+        transport = open_to("https://example.com:6443", proxy=proxy.url)
+        with pytest.raises(ConnectionFailed, match=f"the proxy {proxy.url} in front of .*HTTP 407; put user and pass"):
+            await transport.request(GET, timeout=1)
+
+
+class SocksProxy:
+    """A SOCKS5 proxy that lets one user in and connects to one port of this machine, whatever it is asked for."""
+
+    def __init__(self, port: int, password: bytes) -> None:
+        self.asked: list[bytes] = []
+        self._port, self._password = port, password
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readexactly((await reader.readexactly(2))[1])
+        writer.write(b"\x05\x02")
+        user = await reader.readexactly((await reader.readexactly(2))[1])
+        password = await reader.readexactly((await reader.readexactly(1))[0])
+        writer.write(b"\x01\x00" if (user, password) == (b"user", self._password) else b"\x01\x01")
+        head = await reader.readexactly(5)
+        assert head[3] == 3, "the proxy resolves the name"
+        self.asked.append(await reader.readexactly(head[4]))
+        await reader.readexactly(2)
+        writer.write(b"\x05\x00\x00\x01\x00\x00\x00\x00\x00\x00")
+        there, back = await asyncio.open_connection("127.0.0.1", self._port)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._copy, reader, back)
+            tasks.start_soon(self._copy, there, writer)
+
+    @staticmethod
+    async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while chunk := await reader.read(65536):
+            writer.write(chunk)
+        writer.close()
+
+
+async def test_a_socks_proxy_resolves_names_and_checks_the_user(open_to: Opener, ca: trustme.CA) -> None:
+    async with ScriptedServer(answer(), tls=server_tls(ca, "api.internal")) as server:
+        proxy = SocksProxy(server.port, b"hu sh")
+        listening = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
+        port = listening.sockets[0].getsockname()[1]
+        tls = TlsSettings(ca.cert_pem.bytes())
+        good = open_to("https://api.internal", tls=tls, proxy=f"socks5://user:hu%20sh@127.0.0.1:{port}")
+        assert (await good.request(GET)).status == 200
+        bad = open_to("https://api.internal", tls=tls, proxy=f"socks5://user:wrong@127.0.0.1:{port}")
+        with pytest.raises(ConnectionFailed, match=r"no connection to the proxy socks5://127\.0\.0\.1") as caught:
+            await bad.request(GET, timeout=1)
+        assert "wrong" not in str(caught.value)
+        await good.aclose()
+        listening.close()
+    assert proxy.asked == [b"api.internal"]
+
+
+def test_a_socks_proxy_without_its_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kopylite.client.socks.find_spec", lambda name: None)
+    with pytest.raises(KubeconfigError, match=r"pip install 'kopylite\[socks\]'"):
+        AiohttpTransport(ClientConfig("https://example.com", proxy="socks5://127.0.0.1:9"))
