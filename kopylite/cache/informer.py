@@ -64,8 +64,8 @@ class InformerStatistics:
         objects, body_bytes: what the store holds.
         handlers: how many there are.
         last_event_age: since the last change or bookmark.
-        last_byte_age: since anything came on the watch, or it was opened. While phase is "watching" it grows past
-            105 s only if nobody reads the watch any more.
+        last_byte_age: since anything came on the watch, or it was opened, or the server said that it has missed
+            nothing. While phase is "watching" it grows past two minutes only if nobody reads the watch any more.
         problem: the last error, while the watch does not work; "" when it does.
         problem_age: since when it does not.
     """
@@ -213,7 +213,7 @@ class Informer:
             scope=self.scope,
             synced=self.synced,
             phase=self._state.phase,
-            version=self._state.version,
+            version=self.store.newest(),
             objects=len(self.store),
             body_bytes=self.store.body_bytes,
             handlers=len(self._handles),
@@ -237,7 +237,7 @@ class Informer:
         self.store.advance(version)
 
     async def replace(self, snapshot: Snapshot) -> None:
-        if not self._state.has_state:
+        if snapshot.gone:
             self._complete = anyio.Event()
         if not self._state.streaming:
             self._unstreamed.add(self.scope.kind)
@@ -247,7 +247,7 @@ class Informer:
                 await anyio.lowlevel.checkpoint()
         self._last_event = self._clock.monotonic()
         self.store.advance(snapshot.version)
-        if self._state.has_state:
+        if not snapshot.gone:
             self._complete.set()
             for handle in self._handles:
                 if not handle._backlog:

@@ -10,19 +10,34 @@ import anyio
 import anyio.lowlevel
 
 from kopylite.cache.record import Frame, Record, RecordDecoder
-from kopylite.cache.steps import FindKind, ListPage, OpenWatch, Probe, Sleep, Snapshot, Step, Verdict
-from kopylite.cache.watchstate import WatchState
+from kopylite.cache.steps import (
+    FindKind,
+    ListPage,
+    OpenWatch,
+    Probe,
+    Silence,
+    Sleep,
+    Snapshot,
+    Step,
+    Verdict,
+    WentBack,
+)
+from kopylite.cache.watchstate import WatchState, is_older
 from kopylite.client.codec import LineSplitter
 from kopylite.client.listwatch import ListWatch
 from kopylite.client.transport import ApiStream
 from kopylite.clock import Clock
-from kopylite.errors import Expired, KindNotFound, KopyliteError, StreamBroken
+from kopylite.errors import ApiError, Expired, KindNotFound, KopyliteError, StreamBroken
 from kopylite.observers import InformerObserver
 
 _log: Final = logging.getLogger("kopylite.cache")
 
 # How often an open stream is checked for silence: the limits of WatchState are exceeded by this much at most.
 SILENCE_CHECK: Final = 5.0
+
+# How long a second watch is listened to for what the first one may have missed.
+LISTEN: Final = 2.0
+CHECK_LIMIT: Final = 40.0
 
 Locate = Callable[[bool], Awaitable[ListWatch]]
 """Finds the collection of a kind; True: ask the server even if the answer is remembered. Raises KindNotFound."""
@@ -76,6 +91,7 @@ class Reflector:
         self._observer = observer
         self._collection: ListWatch | None = None
         self._reading: anyio.CancelScope | None = None  # of the stream that is waited for, if any
+        self._broken: Exception | None = None  # why `_reading` was cancelled, unless for plain silence
         self._reported: type[Exception] | None = None
 
     async def run(self) -> None:
@@ -99,8 +115,8 @@ class Reflector:
             case ListPage(limit, continue_token):
                 await self._list_page(limit, continue_token)
             case Probe():
-                page = self._decoder.page(await self._source.list_page(limit=1))
-                self._state.probed(page.resource_version, self._clock.monotonic())
+                version = await self._server_version()
+                self._state.probed(version, self._clock.monotonic(), self._clock.random())
             case OpenWatch():
                 await self._watch(step)
 
@@ -150,6 +166,9 @@ class Reflector:
                 end = state.closed
             finally:
                 self._reading = None
+        broken, self._broken = self._broken, None
+        if broken is not None:
+            raise broken
         if problem := end(clock.monotonic(), clock.random()):
             self._report(problem)
 
@@ -190,19 +209,64 @@ class Reflector:
         self._observer.event(word.lower())
 
     async def _break_silence(self) -> None:
-        """Cancel the open stream when its deadline has passed."""
+        """Cancel the open stream when its deadline has passed and it is dead."""
         while True:
             await self._clock.sleep(SILENCE_CHECK)
-            if self._reading is not None and self._clock.monotonic() >= self._state.deadline():
-                self._reading.cancel()
+            stream = self._reading
+            if stream is None or self._clock.monotonic() < self._state.deadline():
+                continue
+            if self._state.silence_is_death:
+                stream.cancel()
+                continue
+            heard = self._state.heard
+            missed: Exception | None = Silence("no bytes, and the server does not answer when it is asked")
+            with anyio.move_on_after(CHECK_LIMIT):
+                missed = await self._has_missed(self._state.version)
+            if stream is self._reading and heard == self._state.heard:  # else it has ended or spoken meanwhile
+                if missed is None:
+                    self._state.heard = self._clock.monotonic()
+                else:
+                    self._broken = missed
+                    stream.cancel()
+
+    async def _has_missed(self, version: str) -> Exception | None:
+        """Why an open watch that says nothing is dead; None if there was nothing to say since `version`.
+
+        Other kinds move the server's version, too. So where it is another one, a second watch shows for a moment
+        whether anything happened to this kind: the server sends at once what it has.
+        """
+        try:
+            server = await self._server_version()
+            if is_older(server, version):
+                return WentBack(f"the server is at version {server}, after {version}")
+            if server == version:
+                return None
+            async with self._source.watch(resource_version=version, timeout_seconds=1) as stream:
+                with anyio.move_on_after(LISTEN):
+                    splitter = LineSplitter()
+                    async for chunk in stream.chunks():
+                        for line in splitter.feed(chunk):
+                            word, content = self._decoder.frame(line)
+                            if isinstance(content, ApiError):
+                                return content
+                            if word != "BOOKMARK":
+                                return Silence("the server has events that the open watch does not bring")
+        except (KopyliteError, OSError) as error:
+            return error
+        return None
+
+    async def _server_version(self) -> str:
+        """Where the server is now: the version of a list of one."""
+        return self._decoder.page(await self._source.list_page(limit=1)).resource_version
 
     def _report(self, error: Exception) -> None:
-        """Once for each kind of problem, until the stream has worked again: a retry is not news."""
-        kind = type(error)
+        """Once for each kind of problem, until the stream has worked again: neither is a retry news, nor that the
+        connection of a watch ends some day."""
+        kind, now = type(error), self._clock.monotonic()
         self._observer.watch_failed(kind.__name__)
-        if self._state.problem(self._clock.monotonic()) is None:
+        if self._state.problem(now) is None:
             self._reported = None
-        if kind is self._reported:
+        if kind is self._reported or self._state.is_routine(error, now):
             _log.debug("%s: %s", self._name, error)
             return
         self._reported = kind

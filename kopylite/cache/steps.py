@@ -53,11 +53,15 @@ Step = FindKind | ListPage | Probe | OpenWatch | Sleep
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The whole state at a version; it replaces what the store holds. `initial`: the store held nothing before."""
+    """The whole state at a version; it replaces what the store holds.
+
+    `initial`: the store held nothing before. `gone`: the kind is not served any more, so there is nothing.
+    """
 
     records: Spaces
     version: str
     initial: bool
+    gone: bool = False
 
 
 class Verdict(Enum):

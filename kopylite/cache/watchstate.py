@@ -1,5 +1,7 @@
 """WatchState: list-then-watch as a state machine. Bytes and time go in, decisions come out.
 
+A State (states.py) carries its own data; transitions.py says which one follows; this holds the present one.
+
 Rules of this file: it never awaits, and reads no clock; `now` and `chance` (a random number in [0, 1)) are
 arguments. The driver (reflector.py) asks `next()` what to do, does it, and tells what came of it:
 
@@ -21,10 +23,13 @@ How a version is judged:
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final
 
-from kopylite.cache.backoff import Backoff
-from kopylite.cache.record import BadFrame, Bookmark, Frame, Page, Record
+from msgspec.structs import replace
+
+from kopylite.cache import transitions
+from kopylite.cache.record import Bookmark, Frame, Page, Record
+from kopylite.cache.states import FindingKind, Listing, Memory, Probing, State, Streaming, Waiting, Watching
 from kopylite.cache.steps import (
     ClosedEarly,
     FindKind,
@@ -36,44 +41,26 @@ from kopylite.cache.steps import (
     Silence,
     Sleep,
     Snapshot,
-    Spaces,
     Step,
     Verdict,
     WentBack,
 )
-from kopylite.errors import (
-    ApiError,
-    BadRequest,
-    ConnectionFailed,
-    Expired,
-    Invalid,
-    KindNotFound,
-    MethodNotAllowed,
-    NotFound,
-    TooManyRequests,
-    TransportError,
-)
+from kopylite.errors import ApiError, KindNotFound
 from kopylite.objects import compare_versions
 
 PAGE_SIZE: Final = 500  # the page size of client-go
-# The API server sends a bookmark each minute: silence beyond this is a dead connection.
+# The API server sends a bookmark each minute: silence beyond this is a dead connection, or a kind without bookmarks.
 IDLE_LIMIT: Final = 100.0
 # The headers of a watch come at once, even when there is nothing to tell.
 OPEN_LIMIT: Final = 30.0
-# A server that ignores sendInitialEvents sends everything but the end marker, and then falls silent, or never does.
+# A server that ignores sendInitialEvents sends everything but the end marker. Then it falls silent, or goes on with
+# changes and no object that is new, or brings new ones for ever. A list in pages, which is read then, has no limit.
 MARKER_QUIET_LIMIT: Final = 10.0
 MARKER_LIMIT: Final = 120.0
+MARKER_LAST_LIMIT: Final = 300.0
 # A watch is asked to end by itself after a random time in this span, so that watches spread over servers (client-go).
 SHORTEST_WATCH: Final = 300
 LONGEST_WATCH: Final = 600
-# A stream that stays open this long without an error has proved itself.
-SETTLED_AFTER: Final = 5.0
-# Bad frames and in-stream errors in a row, at the same version, after which a list is tried instead.
-MOST_STRIKES: Final = 3
-# Initial streams in a row that ended before the marker, after which a list is tried instead.
-MOST_BROKEN_INITIAL_STREAMS: Final = 2
-# A kind that is missing is looked for at least this often: a CRD that was just installed should not wait long.
-LONGEST_KIND_DELAY: Final = 10.0
 
 
 class WatchState:
@@ -83,117 +70,129 @@ class WatchState:
         streaming: whether to try to stream the initial state (False: the server is known not to).
 
     Attributes:
-        version: every event up to here has been handed out; "" when unknown.
-        has_state: the driver has been given a whole state, and the kind has not gone since.
-        streaming: turns False when the server proves not to stream; the driver remembers it.
+        state, memory: where it is, and what it knows besides. Replaced, never changed.
         heard: when the last bytes came; set by the driver.
-        phase: for people.
     """
 
     def __init__(self, *, streaming: bool = True) -> None:
-        self.version = ""
-        self.has_state = False
-        self.streaming = streaming
+        self.state: State = FindingKind(again=False)
+        self.memory = Memory(streaming=streaming)
         self.heard = 0.0
-        self.phase = Phase.FINDING_KIND
-        self._want: Literal["kind", "list", "probe", "watch"] = "kind"
-        self._known = False  # discovery has said yes before
-        self._wait = 0.0
-        self._backoff = Backoff()
-        self._kind_backoff = Backoff(LONGEST_KIND_DELAY)
-        self._problem: Problem | None = None
-        # Of the list or initial stream in progress
-        self._pending: Spaces = {}
-        self._continue = ""
-        self._list_version = ""
-        self._paged = True
-        self._broken_initial = 0
-        # Of the stream in progress
-        self._opened: float | None = None
-        self._collecting = False
-        self._progressed = False  # the version has moved forward
-        self._strikes = 0  # failures at the same version that only a new list may cure
-        self._excused = False  # an expired version was answered by a list at once; not twice before a watch settles
+        self._marked = ""  # the version of the end marker, until `snapshot` is called
+
+    @property
+    def version(self) -> str:
+        """Every event up to here has been handed out; "" when unknown."""
+        state = self.state.then if isinstance(self.state, Waiting) else self.state
+        return state.version if isinstance(state, Watching | Probing) else ""
+
+    @property
+    def streaming(self) -> bool:
+        """False when the server has proved not to stream; the driver remembers it."""
+        return self.memory.streaming
+
+    @property
+    def phase(self) -> Phase:
+        """For people."""
+        state, memory = self.state, self.memory
+        if isinstance(state, Waiting):
+            missing = isinstance(state.then, FindingKind) and memory.missing_since is not None
+            return Phase.WAITING_FOR_KIND if missing else Phase.RETRYING
+        match state:
+            case FindingKind():
+                return Phase.FINDING_KIND if memory.missing_since is None else Phase.WAITING_FOR_KIND
+            case Listing() | Streaming():
+                return Phase.LISTING
+            case Watching(opened=opened) if opened is not None or memory.problem is None:
+                return Phase.WATCHING
+        return Phase.RETRYING
 
     def next(self, chance: float) -> Step:
         """The next thing to do."""
-        if self._wait > 0:
-            seconds, self._wait = self._wait, 0.0
-            return Sleep(seconds)
-        match self._want:
-            case "kind":
-                return FindKind(again=self._known)
-            case "probe":
+        state = self.state
+        if isinstance(state, Waiting):
+            if state.seconds > 0:
+                self.state = Waiting(0.0, state.then)
+                return Sleep(state.seconds)
+            self.state = state = state.then
+        match state:
+            case FindingKind(again):
+                return FindKind(again)
+            case Listing(whole=whole, token=token):
+                return ListPage(0 if whole else PAGE_SIZE, token)
+            case Streaming():
+                return OpenWatch("", True, _watch_seconds(chance))
+            case Probing():
                 return Probe()
-            case "watch":
-                return OpenWatch(self.version, False, _watch_seconds(chance))
-        self.phase = Phase.LISTING
-        fresh = self._paged and not self._continue
-        if fresh and self.streaming and self._broken_initial < MOST_BROKEN_INITIAL_STREAMS:
-            return OpenWatch("", True, _watch_seconds(chance))
-        return ListPage(PAGE_SIZE if self._paged else 0, self._continue)
+            case Watching(version):
+                return OpenWatch(version, False, _watch_seconds(chance))
 
     def problem(self, now: float) -> Problem | None:
         """What is wrong; None also when a stream is open that has proved itself."""
-        return None if self._settled(now) else self._problem
+        return None if transitions.settled(self.state, now) else self.memory.problem
+
+    def is_routine(self, error: Exception, now: float) -> bool:
+        """Whether `failed` with this error would be everyday life, which nobody has to be told of."""
+        return transitions.is_routine(self.state, error, now)
 
     def deadline(self) -> float:
         """When to give the stream up (`silent`), unless more bytes come."""
-        if self._opened is None:
-            return self.heard + OPEN_LIMIT
-        if self._collecting:
-            return min(self.heard + MARKER_QUIET_LIMIT, self._opened + MARKER_LIMIT)
+        match self.state:
+            case Streaming(opened=None) | Watching(opened=None):
+                return self.heard + OPEN_LIMIT
+            case Streaming(opened=float() as opened, grew=grew):
+                return min(self.heard + MARKER_QUIET_LIMIT, grew + MARKER_LIMIT, opened + MARKER_LAST_LIMIT)
         return self.heard + IDLE_LIMIT
+
+    @property
+    def silence_is_death(self) -> bool:
+        """Whether a stream that has passed its deadline is dead for sure.
+
+        Not if it is a watch of a kind that has never had a bookmark, as Events have none: nothing may have happened.
+        The driver then asks the server what the watch has missed, before it calls `silent` or sets `heard`.
+        """
+        return not isinstance(self.state, Watching) or self.state.opened is None or self.memory.bookmarks
 
     def found(self) -> None:
         """The server serves the kind."""
-        self._known = True
-        self._kind_backoff = Backoff(LONGEST_KIND_DELAY)
-        self._list_again()
+        self.state = transitions.begin_list(self.memory)
 
     def kind_missing(self, error: KindNotFound, now: float, chance: float) -> Snapshot | None:
         """The server does not serve the kind: what was stored has gone with it (the empty Snapshot returned)."""
-        self._blame(error, now)
-        self.phase = Phase.WAITING_FOR_KIND
-        self._wait = self._kind_backoff.failed(now, chance)
-        if not self.has_state:
-            return None
-        self.has_state = False
-        self.version = ""
-        return Snapshot({}, "", False)
+        had_state = self.memory.has_state
+        self.state, self.memory = transitions.kind_missing(self.memory, error, now, chance)
+        return Snapshot({}, "", False, gone=True) if had_state else None
 
     def listed(self, page: Page) -> Snapshot | None:
         """A page came; returns the Snapshot once it was the last."""
+        state = self.state
+        assert isinstance(state, Listing)
         for record in page.records:
-            self._pending.setdefault(record.namespace, {})[record.name] = record
-        if not self._continue:
-            # Of the first page: should a server's pages show different versions, nothing between them is missed.
-            self._list_version = page.resource_version
-        self._continue = page.continue_token
-        return None if page.continue_token else self._complete(self._list_version)
+            state.pages.setdefault(record.namespace, {})[record.name] = record
+        version = state.version if state.token else page.resource_version
+        if page.continue_token:
+            self.state = Listing(state.whole, state.pages, page.continue_token, version)
+            return None
+        snapshot = Snapshot(state.pages, version, not self.memory.has_state)
+        self.state, self.memory = Watching(version), transitions.complete(self.memory)
+        return snapshot
 
-    def probed(self, version: str, now: float) -> None:
+    def probed(self, version: str, now: float, chance: float = 0.5) -> None:
         """The server is now at this version."""
-        if _is_older(version, self.version):
-            self._blame(WentBack(f"the server is at version {version}, after {self.version}"), now)
-            self._list_again()
-        else:
-            self._want = "watch"
+        state = self.state
+        assert isinstance(state, Probing)
+        older = is_older(version, state.version)
+        self.state, self.memory = transitions.probed(state, self.memory, version, older, now, chance)
 
     def opening(self, step: OpenWatch, now: float) -> None:
         """The stream is about to be opened: from here on silence counts."""
         self.heard = now
-        self._opened = None
-        self._progressed = False
-        self._collecting = step.initial
-        self._pending = {}
-        if not step.initial:
-            self.phase = Phase.WATCHING
+        self.state = Streaming() if step.initial else Watching(step.version)
 
     def opened(self, now: float) -> None:
         """The server has answered 200."""
-        self.heard = self._opened = now
-        self._backoff.healthy(now)
+        self.heard = now
+        self.state, self.memory = transitions.opened(self.state, self.memory, now)
 
     def received(self, frame: Frame) -> Verdict:
         """A frame came. The hot path: nothing here may be slow.
@@ -205,159 +204,81 @@ class WatchState:
         word, content = frame
         if isinstance(content, ApiError):
             raise content
-        if self._collecting:
+        state = self.state
+        if not isinstance(state, Watching):
             return self._collected(word, content)
-        version = content.resource_version
-        if version != self.version:
-            if _is_older(version, self.version):
-                raise WentBack(f"version {version} came after {self.version}")
+        version, before = content.resource_version, state.version
+        if version != before:
+            if (len(version) != len(before) or version < before) and is_older(version, before):
+                raise WentBack(f"version {version} came after {before}")
             if version:
-                self.version = version
-                self._progressed = True
-        return Verdict.ADVANCE if word == "BOOKMARK" else Verdict.APPLY
+                self.state = Watching(version, state.opened, state.progressed or word != "BOOKMARK")
+        if word != "BOOKMARK":
+            return Verdict.APPLY
+        if not self.memory.bookmarks:
+            self.memory = replace(self.memory, bookmarks=True)
+        return Verdict.ADVANCE
 
     def snapshot(self) -> Snapshot:
         """The initial state that was streamed; to be called once, after REPLACE."""
-        return self._complete(self._list_version)
+        state = self.state
+        assert isinstance(state, Streaming)
+        snapshot = Snapshot(state.collected, self._marked, not self.memory.has_state)
+        self.state, self.memory = Watching(self._marked), transitions.complete(self.memory)
+        self.state, self.memory = transitions.opened(self.state, self.memory, self.heard)
+        return snapshot
 
     def closed(self, now: float, chance: float) -> ClosedEarly | None:
         """The server ended the stream cleanly; returns what is wrong with that, if anything is.
 
         The version stays good: there may be a wait, but no new list.
         """
-        if self._collecting or not (self._progressed or self._settled(now)):
-            what = "initial state was complete" if self._collecting else "first event, at once"
-            error = ClosedEarly(f"the server ended the stream before the {what}")
-            self.failed(error, now, chance)
-            return error
-        if self._settled(now):
-            self._problem = None
-        self._opened = None
-        if not self.version:
-            self._list_again()
-        return None
+        state = self.state
+        following = transitions.closed(state, self.memory, now) if isinstance(state, Watching) else None
+        if following is not None:
+            self.state, self.memory = following
+            return None
+        what = "first event, at once" if isinstance(state, Watching) else "initial state was complete"
+        error = ClosedEarly(f"the server ended the stream before the {what}")
+        self.failed(error, now, chance)
+        return error
 
     def silent(self, now: float, chance: float) -> Silence:
         """The deadline passed."""
-        unmarked = self._collecting and self._opened is not None
+        unmarked = isinstance(self.state, Streaming) and self.state.opened is not None
         error = Silence(f"no bytes for {now - self.heard:.0f} s")
         if unmarked:
             error = Silence("the server does not end the initial state: it seems to ignore sendInitialEvents")
+            self.memory = replace(self.memory, streaming=False)
         self.failed(error, now, chance)
-        if unmarked:
-            self.streaming = False
-            self._wait = 0.0
         return error
 
     def failed(self, error: Exception, now: float, chance: float) -> None:
         """A step failed; decides what to try next, and when."""
-        self._blame(error, now)
-        self.phase = Phase.RETRYING
-        retry_after = error.retry_after if isinstance(error, ApiError) else None
-        self._wait = 0.0
-        if not self._progressed or retry_after:
-            self._wait = self._backoff.failed(now, chance, retry_after)
-        if self._progressed:
-            self._strikes = 0
-        if self._settled(now):
-            self._excused = False
-        was_open = self._opened is not None
-        was_collecting = self._collecting
-        self._opened, self._collecting, self._progressed = None, False, False
-        if isinstance(error, NotFound | KindNotFound):
-            self._want = "kind"
-        elif was_collecting:
-            self._initial_stream_failed(error)
-        elif self._want == "list":
-            self._list_failed(error)
-        elif self._want == "watch":
-            self._watch_failed(error, was_open)
-
-    def _initial_stream_failed(self, error: Exception) -> None:
-        self._pending = {}
-        if isinstance(error, Invalid | BadRequest | MethodNotAllowed):
-            self.streaming = False
-            self._wait = 0.0
-        elif not isinstance(error, ConnectionFailed | TooManyRequests):
-            self._broken_initial += 1
-
-    def _list_failed(self, error: Exception) -> None:
-        """A page can be asked for again, unless it is the token that the server dislikes."""
-        if self._continue and isinstance(error, Expired | BadRequest | Invalid):
-            # In one piece it can't expire. The new token that an expired one may come with is of no use: the
-            # pages that follow it show another version than those before.
-            self._list_again()
-            self._paged = False
-
-    def _watch_failed(self, error: Exception, was_open: bool) -> None:
-        if isinstance(error, BadFrame) or (was_open and isinstance(error, ApiError)):
-            self._strikes += not isinstance(error, TooManyRequests)
-        if (
-            isinstance(error, Expired | WentBack | BadRequest | Invalid)
-            or _is_too_large_version(error)
-            or self._strikes >= MOST_STRIKES
-            or not self.version
-        ):
-            self._list_again()
-            if isinstance(error, Expired) and not self._excused:
-                # The server works, and has said what cures it. After an outage, the wait would be a long one.
-                self._excused = True
-                self._wait = error.retry_after or 0.0
-        elif isinstance(error, TransportError) and not isinstance(error, ClosedEarly):
-            self._want = "probe"
-
-    def _list_again(self) -> None:
-        self._want = "list"
-        self._continue = ""
-        self._paged = True
-        self._pending = {}
-        self._strikes = 0
+        self.state, self.memory = transitions.failed(self.state, self.memory, error, now, chance)
 
     def _collected(self, word: str, content: Record | Bookmark) -> Verdict:
+        state = self.state
+        assert isinstance(state, Streaming)
         if isinstance(content, Bookmark):
             if not content.initial_end:
                 return Verdict.COLLECT
-            self._list_version = content.resource_version
+            self._marked = content.resource_version
             return Verdict.REPLACE
-        space = self._pending.setdefault(content.namespace, {})
+        space = state.collected.setdefault(content.namespace, {})
         if word == "DELETED":
             space.pop(content.name, None)
-        else:
-            space[content.name] = content
+            return Verdict.COLLECT
+        if state.grew != self.heard and content.name not in space:
+            self.state = Streaming(state.opened, self.heard, state.collected)
+        space[content.name] = content
         return Verdict.COLLECT
-
-    def _complete(self, version: str) -> Snapshot:
-        snapshot = Snapshot(self._pending, version, not self.has_state)
-        self._list_again()
-        self._want = "watch"
-        self._collecting = False
-        self._broken_initial = 0
-        self.version = version
-        self.has_state = True
-        self.phase = Phase.WATCHING
-        return snapshot
-
-    def _settled(self, now: float) -> bool:
-        return self._opened is not None and not self._collecting and now - self._opened >= SETTLED_AFTER
-
-    def _blame(self, error: Exception, now: float) -> None:
-        since = self._problem.since if self._problem and not self._settled(now) else now
-        self._problem = Problem(error, since)
 
 
 def _watch_seconds(chance: float) -> int:
     return SHORTEST_WATCH + int(chance * (LONGEST_WATCH - SHORTEST_WATCH))
 
 
-def _is_older(version: str, than: str) -> bool:
+def is_older(version: str, than: str) -> bool:
     """Whether both are well-formed and the first is the lower one; what can't be compared is taken as it is."""
-    if len(version) == len(than) and version >= than:
-        return False  # the usual way, and cheap
     return version.isdigit() and than.isdigit() and compare_versions(version, than) < 0
-
-
-def _is_too_large_version(error: Exception) -> bool:
-    return isinstance(error, ApiError) and (
-        any(cause.reason == "ResourceVersionTooLarge" for cause in error.causes)
-        or "Too large resource version" in error.message
-    )

@@ -127,6 +127,9 @@ class FaultServer:
 
     streaming: bool = True
     served: bool = True
+    bookmarks: bool = True  # False: of a kind that the API server keeps no watch cache for, as Events
+    idle_cut: float | None = None  # what is silent for so long is cut, as by a load balancer
+    cut: Callable[[Wire], Any] = Wire.cut
     version: int = 100
     compacted: int = 0
     objects: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -271,6 +274,7 @@ class FaultServer:
 
     async def follow(self, version: int, wire: Wire) -> None:
         """Send what comes after a version, and bookmarks, until the connection ends."""
+        pause = BOOKMARK_PERIOD if self.bookmarks else 10_000.0
         while not wire.closed:
             changed = self._changed
             for number, word, obj in list(self.history):
@@ -278,7 +282,12 @@ class FaultServer:
                     await wire.event(word, obj)
                     version = number
             try:
-                await asyncio.wait_for(changed.wait(), BOOKMARK_PERIOD)
+                await asyncio.wait_for(changed.wait(), pause if self.idle_cut is None else self.idle_cut)
             except TimeoutError:
+                if self.idle_cut is not None:
+                    ended = self.cut(wire)
+                    if ended is not None:
+                        await ended
+                    return
                 version = max(version, self.version)
                 await wire.event("BOOKMARK", bookmark(version))

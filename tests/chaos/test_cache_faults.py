@@ -768,3 +768,300 @@ def test_a_404_that_discovery_denies_deletes_nothing() -> None:
         assert m.told == ["a created", "b created"]
 
     mirror(scenario)
+
+
+# What is everyday life
+
+
+def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+@pytest.mark.parametrize("idle", [6.0, 20.0, 55.0])
+@pytest.mark.parametrize("cut", [Wire.cut, Wire.reset, Wire.end], ids=["fin", "rst", "clean"])
+def test_a_load_balancer_that_cuts_idle_watches_makes_nobody_deaf_and_no_noise(
+    idle: float, cut: Callable[[Wire], Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(m: Mirror) -> None:
+        await m.informer.wait_synced()
+        for number in range(100):
+            await asyncio.sleep(36.0 + number / 10)  # an hour, with changes at any moment between two cuts
+            begin = m.clock.monotonic()
+            m.server.put("a", number=number)
+            await m.in_step(3)
+            assert m.clock.monotonic() - begin <= 0.5
+            assert m.informer.synced
+        assert m.server.count("stream") == 1
+        assert m.server.count("watch") < 4200 / idle + 110
+        assert warnings_of(caplog) == []
+
+    with caplog.at_level(logging.INFO):
+        mirror(scenario, idle_cut=idle, cut=cut)
+
+
+@pytest.mark.parametrize("life", [0.0, 0.3, 1.0, 3.0])
+def test_a_watch_that_opens_and_breaks_for_ever_is_no_hot_loop(life: float) -> None:
+    async def breaks(server: FaultServer, call: Call, wire: Wire) -> None:
+        await wire.open()
+        await asyncio.sleep(life)
+        wire.cut()
+
+    async def scenario(m: Mirror) -> None:
+        await m.informer.wait_synced()
+        m.server.watches = deque([breaks] * 10_000)
+        await _cut(m)
+        await asyncio.sleep(3600)
+        assert m.server.count("watch") < 3600 / 15 + 20
+        assert m.informer.problem is not None
+        assert not m.informer.synced
+        m.server.watches.clear()
+        m.server.put("b")
+        await m.in_step(35)
+        await m.until(lambda: m.informer.synced, 10)
+        assert m.server.count("stream") == 1
+
+    mirror(scenario)
+
+
+def test_a_storm_of_410_after_a_while_each_is_bounded_too() -> None:
+    async def lists_and_expires(server: FaultServer, call: Call, wire: Wire) -> None:
+        await wire.open()
+        for obj in server.objects.values():
+            await wire.event("ADDED", obj)
+        await wire.event("BOOKMARK", bookmark(server.version, initial_end=True))
+        await asyncio.sleep(6)
+        await wire.event("MODIFIED", server.put("a", at=server.version))
+        await wire.event("ERROR", status(410, "Expired"))
+        await wire.end()
+
+    async def scenario(m: Mirror) -> None:
+        await m.informer.wait_synced()
+        m.server.watches.append(answers(410, status(410, "Expired")))
+        m.server.streams = deque([lists_and_expires] * 1000)
+        await _cut(m)
+        await asyncio.sleep(3600)
+        assert m.server.count("stream") < 3600 / 20 + 20
+
+    mirror(scenario)
+
+
+def test_failures_are_forgotten_by_success_and_not_by_time() -> None:
+    async def scenario(m: Mirror) -> None:
+        await m.informer.wait_synced()
+        m.server.watches = deque([answers(500, status(500, "InternalError"))] * 6)
+        await _cut(m)
+        await m.until(lambda: not m.server.watches)
+        m.server.put("b")
+        await m.in_step(60)
+        await m.server.stop()
+        await asyncio.sleep(0.2)
+        m.server.put("c")
+        await m.server.start()
+        begin = m.clock.monotonic()
+        await m.in_step(3)
+        assert m.clock.monotonic() - begin < 1.5
+
+    mirror(scenario)
+
+
+@pytest.mark.parametrize("away", [0.2, 1.0, 4.0, 30.0, 600.0])
+@pytest.mark.parametrize("before", [0, 5], ids=["healthy", "after failures"])
+def test_a_kind_that_is_replaced_is_seen_again_in_about_a_second(away: float, before: int) -> None:
+    async def scenario(m: Mirror) -> None:
+        await m.informer.wait_synced()
+        m.server.watches = deque([answers(500, status(500, "InternalError"))] * before)
+        await _cut(m)
+        await m.until(lambda: not m.server.watches)
+        await asyncio.sleep(40)  # the watch works again
+        assert m.informer.problem is None
+        m.server.delete("a")
+        m.server.served = False
+        await _cut(m)
+        calls = len(m.server.calls)
+        await asyncio.sleep(away)
+        assert len(m.server.calls) - calls < 25 + away / 7
+        m.server.served = True
+        m.server.put("new")
+        begin = m.clock.monotonic()
+        await m.until(lambda: m.names == {"new"})
+        assert m.clock.monotonic() - begin <= min(10.1, max(1.1, away / 5 + 0.1))
+        await m.until(lambda: m.informer.synced)
+
+    mirror(scenario)
+
+
+def test_a_resource_that_answers_404_though_discovery_lists_it_is_not_asked_in_a_hot_loop() -> None:
+    async def scenario(m: Mirror) -> None:
+        await m.informer.wait_synced()
+        no = answers(404, b"404 page not found")
+        m.server.watches, m.server.streams, m.server.lists = deque([no] * 9999), deque([no] * 9999), deque([no] * 9999)
+        await _cut(m)
+        await asyncio.sleep(3600)
+        assert len(m.server.calls) < 3600 / 7.5 * 2 + 60
+        assert m.names == {"a"}, "nobody said that the objects are gone"
+
+    mirror(scenario)
+
+
+@pytest.mark.parametrize("others", [False, True], ids=["quiet server", "others change"])
+def test_a_quiet_watch_of_a_kind_without_bookmarks_is_healthy(others: bool, caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(m: Mirror) -> None:
+        await m.informer.wait_synced()
+        for _ in range(360):
+            await asyncio.sleep(10)
+            m.server.version += others
+            assert m.informer.problem is None
+            assert m.informer.synced
+            assert (m.informer.statistics().last_byte_age or 0) < 120
+        assert m.server.count("stream") == 1, "never listed anew"
+        assert len(m.server.calls) < 3600 / 40
+        assert m.server.count("watch") == 0 or others, "a version that has not moved says enough"
+        begin = m.clock.monotonic()
+        m.server.put("b")
+        await m.in_step(3)
+        assert m.clock.monotonic() - begin < 0.5, "on the stream that was open all the time"
+        assert m.told == ["a created", "b created"]
+        assert warnings_of(caplog) == []
+
+    with caplog.at_level(logging.INFO):
+        mirror(scenario, bookmarks=False)
+
+
+def test_a_half_open_watch_of_a_kind_without_bookmarks_is_found_out() -> None:
+    async def scenario(m: Mirror) -> None:
+        await m.informer.wait_synced()
+        m.server.watches.append(hangs)
+        await _cut(m)
+        await m.until(lambda: m.server.count("watch") == 1)
+        await asyncio.sleep(300)
+        assert m.informer.problem is None, "it has missed nothing so far"
+        m.server.put("b")
+        await m.in_step(120)
+        assert m.told == ["a created", "b created"]
+
+    mirror(scenario, bookmarks=False)
+
+
+@pytest.mark.parametrize("fault", [hangs, says_nothing, answers(500, status(500, "InternalError"))])
+def test_a_silent_watch_is_not_trusted_when_the_server_does_not_answer(fault: Fault) -> None:
+    async def scenario(m: Mirror) -> None:
+        await m.informer.wait_synced()
+        m.server.watches = deque([hangs, fault, *[says_nothing] * 50])
+        m.server.lists = deque([fault] * 50)
+        await _cut(m)
+        m.server.lists.clear()  # the probe before the first reopening
+        await m.until(lambda: m.server.count("watch") >= 1)
+        m.server.lists = deque([fault] * 50)
+        m.server.version += 1
+        await m.until(lambda: m.informer.problem is not None, 180)
+        await m.until(lambda: not m.informer.synced, 120)
+
+    mirror(scenario, bookmarks=False)
+
+
+def test_a_version_that_expires_while_nothing_happens_leads_to_a_list_without_a_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario(m: Mirror) -> None:
+        await m.informer.wait_synced()
+        for _ in range(12):
+            await asyncio.sleep(300)
+            m.server.version += 10
+            m.server.compacted = m.server.version
+            assert m.informer.synced
+        assert 2 <= m.server.count("stream") < 3600 / 100
+        assert warnings_of(caplog) == []
+
+    with caplog.at_level(logging.INFO):
+        mirror(scenario, bookmarks=False)
+
+
+def test_a_server_that_is_too_old_to_stream_is_no_reason_to_warn(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(m: Mirror) -> None:
+        await m.informer.wait_synced()
+        assert m.clock.monotonic() < 0.1
+        assert warnings_of(caplog) == []
+
+    with caplog.at_level(logging.INFO):
+        mirror(scenario, streaming=False)
+
+
+# Long lists
+
+
+def slow_list(pieces: int, pause: float, *, breaks: bool = False) -> Fault:
+    """The whole list, in pieces with pauses; or, with `breaks`, only the most of it."""
+
+    async def fault(server: FaultServer, call: Call, wire: Wire) -> None:
+        items = list(server.objects.values())
+        body = json.dumps({"metadata": {"resourceVersion": str(server.version)}, "items": items}).encode()
+        await wire.head(200, content_length=str(len(body)), content_type="application/json")
+        size = -(-len(body) // pieces)
+        for at in range(0, len(body) - size if breaks else len(body), size):
+            await asyncio.sleep(pause)
+            await wire.raw(body[at : at + size])
+        if breaks:
+            wire.cut()
+
+    return fault
+
+
+async def behaves(server: FaultServer, call: Call, wire: Wire) -> None:
+    await server.behave(call, wire)
+
+
+async def expires(server: FaultServer, call: Call, wire: Wire) -> None:
+    await wire.answer(410, status(410, "Expired", "the provided continue parameter is too old"))
+
+
+def test_a_list_in_one_piece_that_takes_minutes_arrives() -> None:
+    async def scenario(m: Mirror) -> None:
+        for number in range(1200):
+            m.server.put(f"t{number}")
+        m.server.lists.extend([behaves, expires, slow_list(40, 15.0)])
+        await m.informer.wait_synced()
+        assert m.is_in_step()
+        assert m.server.count("list") == 3
+        assert m.clock.monotonic() > 600
+
+    mirror(scenario, streaming=False)
+
+
+def test_after_a_list_in_one_piece_that_broke_pages_are_read_again() -> None:
+    async def scenario(m: Mirror) -> None:
+        for number in range(1200):
+            m.server.put(f"t{number}")
+        # A GET whose connection breaks in the first 30 s is sent again by the client.
+        m.server.lists.extend([behaves, expires, slow_list(4, 20.0, breaks=True)])
+        await m.informer.wait_synced()
+        assert m.is_in_step()
+        lists = [
+            (call.params.get("limit"), call.params.get("continue")) for call in m.server.calls if call.role == "list"
+        ]
+        assert lists == [
+            ("500", None), ("500", "500"), (None, None), ("500", None), ("500", "500"), ("500", "1000"),
+        ]  # fmt: skip
+
+    mirror(scenario, streaming=False)
+
+
+def test_an_initial_stream_that_takes_minutes_arrives() -> None:
+    async def scenario(m: Mirror) -> None:
+        for number in range(50):
+            m.server.put(f"t{number}")
+
+        async def slow(server: FaultServer, call: Call, wire: Wire) -> None:
+            await wire.open()
+            for obj in list(server.objects.values()):
+                await asyncio.sleep(5)
+                await wire.event("ADDED", obj)
+            await wire.event("BOOKMARK", bookmark(server.version, initial_end=True))
+            await server.follow(server.version, wire)
+
+        m.server.streams.append(slow)
+        await m.informer.wait_synced()
+        assert m.is_in_step()
+        assert (m.server.count("stream"), m.server.count("list")) == (1, 0)
+        assert m.clock.monotonic() > 250
+
+    mirror(scenario)

@@ -45,7 +45,6 @@ def names(deltas: list[Delta]) -> list[str]:
 
 async def first_state(informer: Informer, count: int) -> None:
     """Give it a state, as its reflector would."""
-    informer._state.has_state = True
     records = [thing(f"t{number}") for number in range(count)]
     await informer.replace(Snapshot(spaces(records), "1", True))
 

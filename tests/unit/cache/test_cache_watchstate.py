@@ -27,11 +27,11 @@ def test_after_an_outage_an_expired_version_leads_to_a_list_at_once_but_a_storm_
     state.opening(watch, 0.0)
     state.opened(0.0)
     state.failed(StreamBroken("the server went away"), 1000.0, 0.5)
-    for _ in range(6):
-        assert isinstance(state.next(0.5), Sleep)
+    for _ in range(7):
         assert isinstance(state.next(0.5), Probe)
         state.failed(ConnectionFailed("refused"), 1000.0, 0.5)
-    state.next(0.5)
+        assert isinstance(state.next(0.5), Sleep)
+    assert isinstance(state.next(0.5), Probe)
     state.probed("120", 1060.0)
     expire(state, 1060.0)
     assert isinstance(state.next(0.5), ListPage)
