@@ -16,7 +16,7 @@ from kopylite.apiserver.access.kubeconfig import kubeconfig
 from kopylite.apiserver.assembly import assemble
 from kopylite.apiserver.bootstrap.cluster import bootstrap
 from kopylite.apiserver.request.request import ADMIN, Request, Response, User
-from kopylite.apiserver.storage.persistence import Saver, load_store
+from kopylite.apiserver.storage.persistence import DataFile
 from kopylite.apiserver.storage.store import Store
 from kopylite.apiserver.world import NEWEST_MINOR, Hooks, World
 from kopylite.clock import SYSTEM_CLOCK, Clock
@@ -44,7 +44,8 @@ class ApiServerOptions:
         anonymous: let requests without credentials in.
         rbac: enforce Roles and bindings; off, everybody who is let in may do everything.
         minor: the emulated Kubernetes minor.
-        data: a file in which the objects survive.
+        data: a file in which the objects survive; held from the making of the server until its end.
+        data_sync: wait for the disk at each write; off, a loss of power may take the last ones.
         controllers: which parts of a cluster's controller manager run: names of `controllers.NAMES`.
     """
 
@@ -57,6 +58,7 @@ class ApiServerOptions:
     rbac: bool = False
     minor: int = NEWEST_MINOR
     data: Path | None = None
+    data_sync: bool = True
     controllers: tuple[str, ...] = ()
 
 
@@ -67,6 +69,9 @@ class ApiServer:
         store: take over this store (a fork of another server's, say) instead of an empty one.
         authority: sign with this CA instead of a fresh one, so that clients of an earlier server know this one.
         hooks: take over these hooks.
+
+    Raises:
+        UsageError: the data file cannot be read, is in use, or holds other objects than `store`.
 
     Attributes:
         world: store, registry, hooks and clock.
@@ -85,8 +90,12 @@ class ApiServer:
     ) -> None:
         self.options = options
         self.token = options.token or secrets.token_urlsafe(24)
-        if store is None:
-            store = load_store(options.data, clock) if options.data else Store(clock=clock)
+        self._file = DataFile(options.data, sync=options.data_sync) if options.data else None
+        try:
+            store = self._stored(store, clock)
+        except BaseException:
+            self._close_file()
+            raise
         self.world = World(store, clock=clock, hooks=hooks or Hooks(), minor=options.minor)
         self.assembly = assemble(self.world, rbac=options.rbac, is_ready=lambda: self._ready)
         self.core = self.assembly.core
@@ -100,13 +109,12 @@ class ApiServer:
         """Load, bootstrap and listen.
 
         Raises:
-            UsageError: the address cannot be listened on, or the data file cannot be read.
+            UsageError: the address cannot be listened on.
         """
-        await bootstrap(self.core)
-        self.assembly.api_services.publish()
         async with AsyncExitStack() as stack:
-            if self.options.data:
-                await stack.enter_async_context(Saver(self.world.store, self.options.data, self.world.clock))
+            stack.callback(self._close_file)
+            await bootstrap(self.core)
+            self.assembly.api_services.publish()
             if self.options.listen:
                 await self._listen(stack)
             if self.options.controllers:
@@ -139,6 +147,18 @@ class ApiServer:
         """The text of a kubeconfig file for the administrator. Holds the token: write it for its owner only."""
         certificate = self.authority.certificate if self.authority else b""
         return kubeconfig(self.url, self.token, certificate, namespace)
+
+    def _stored(self, store: Store | None, clock: Clock) -> Store:
+        if self._file is None:
+            return store or Store(clock=clock)
+        if store is None:
+            return self._file.load(clock)
+        self._file.keep(store)
+        return store
+
+    def _close_file(self) -> None:
+        if self._file is not None:
+            self._file.close()
 
     async def _listen(self, stack: AsyncExitStack) -> None:
         from aiohttp import web

@@ -22,7 +22,7 @@ DEFAULT_KUBECONFIG = Path("kopylite.kubeconfig")
 EPILOG = """\
 examples:
   kopylite apiserver                                    a cluster in memory, at a free port
-  kopylite apiserver --port 6443 --data dev.json        one that survives a restart
+  kopylite apiserver --port 6443 --data dev.db          one that survives a restart
   kubectl --kubeconfig kopylite.kubeconfig get namespaces
 
 Pods run only in its imagination: Deployments and other workloads become ready, and no container exists. With
@@ -53,7 +53,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         default=DEFAULT_KUBECONFIG,
         help="where the administrator's kubeconfig goes, readable by you only (default: %(default)s)",
     )
-    parser.add_argument("--data", metavar="FILE", type=Path, help="keep the objects in this file")
+    parser.add_argument("--data", metavar="FILE", type=Path, help="keep the objects in this file, also if it is killed")
+    parser.add_argument(
+        "--data-sync",
+        choices=("on", "off"),
+        default="on",
+        help="wait for the disk at each write (default), or be faster and let a loss of power take the last ones",
+    )
     parser.add_argument(
         "--tls",
         action=argparse.BooleanOptionalAction,
@@ -110,6 +116,7 @@ def options_of(args: argparse.Namespace) -> ApiServerOptions:
         rbac=args.rbac,
         minor=minor,
         data=args.data,
+        data_sync=args.data_sync == "on",
         controllers=() if args.no_controllers else NAMES,
     )
 

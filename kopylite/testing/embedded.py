@@ -45,12 +45,15 @@ class ServerParams(TypedDict, total=False):
         tls: serve https (the default), which kubectl insists on; off, the start is some milliseconds faster.
         minor: the Kubernetes minor to behave like; left out: the newest that is known.
         port: where to listen; left out: a free one.
+        data_sync: whether each write to the data file waits for the disk (the default). Off, only a loss of power can
+            take the last ones; a killed process loses nothing either way.
     """
 
     rbac: bool
     tls: bool
     minor: int
     port: int
+    data_sync: bool
 
 
 class EmbeddedCluster(Cluster):
@@ -70,7 +73,7 @@ class EmbeddedCluster(Cluster):
             Simulation that says how fast and what fails. It needs the garbage collector.
         clock: of the server; a VirtualClock makes its time stamps and timers obey the test.
         snapshot: begin with this world instead of an empty one.
-        data: a file in which the objects survive the end of the cluster.
+        data: a file in which the objects survive the end of the cluster, however it ends. One cluster at a time.
         server: see ServerParams.
 
     Attributes:

@@ -6,7 +6,7 @@ All methods are synchronous and run between two awaits, so a write is atomic and
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -42,6 +42,16 @@ class TooLarge(Exception):
     """The object's JSON is larger than the store takes."""
 
 
+class Journal(Protocol):
+    """Where a store puts each change before it happens."""
+
+    def write(self, storage: str, change: Change) -> None:
+        """Keep a change. Whatever it raises comes out of the write, which then has not happened."""
+
+    def drop(self, storage: str) -> None:
+        """Forget a whole collection."""
+
+
 class Store:
     """All collections under one version counter.
 
@@ -49,6 +59,7 @@ class Store:
         version: the counter before the first write.
         step: by how much each write moves it; tests jump.
         observers: called with (storage, change) after each write, in the same turn of the loop.
+        journal: told of each write before it happens; None keeps everything in memory alone.
     """
 
     def __init__(
@@ -63,6 +74,7 @@ class Store:
         self.step = 1
         self.compacted = 0
         self.observers: list[Callable[[str, Change], None]] = []
+        self.journal: Journal | None = None
         self.history_events = history_events
         self.history_seconds = history_seconds
         self._clock = clock
@@ -124,6 +136,8 @@ class Store:
 
     def close_collection(self, storage: str, *, keep: bool) -> None:
         """End the watches of a collection; with `keep` its objects and history go on in a new one."""
+        if self.journal is not None and not keep:
+            self.journal.drop(storage)
         old = self._collections.pop(storage, None)
         if old is not None:
             if keep:
@@ -180,10 +194,12 @@ class Store:
         )
 
     def _commit(self, storage: str, kind: str, record: Record, previous: Record | None) -> Record:
-        self.version = record.version
-        collection = self.collection(storage)
         now = self._clock.monotonic()
         change = Change(kind, record, previous, now)
+        if self.journal is not None:
+            self.journal.write(storage, change)
+        self.version = record.version
+        collection = self.collection(storage)
         collection.apply(change)
         # In portions, so that dropping from the front of the list stays cheap per write.
         if len(collection.changes) > self.history_events * 1.25 or (
