@@ -68,6 +68,8 @@ DOORS = {
 }  # fmt: skip
 
 PURE = {
+    "errors.py", "observers.py", "checks.py", "objects/", "client/verbs.py", "client/patches.py", "client/overlay.py",
+    "client/changes.py", "client/addresses.py", "cache/watchstate.py",
     "triggers/events.py", "triggers/predicates.py", "workqueue/state.py", "workqueue/delays.py",
     "workqueue/ratelimiters.py", "reconcile/request.py", "reconcile/conditions.py", "reconcile/owners.py",
     "controller/spec.py", "controller/outcome.py", "serving/probes.py", "serving/routes.py", "serving/address.py",

@@ -11,16 +11,18 @@ from typing import Any, TypeVar, Unpack, overload
 from pydantic import BaseModel
 
 from kopylite.client.api import Api
+from kopylite.client.changes import as_read
 from kopylite.client.config import ClientConfig, load_config
 from kopylite.client.live import (
     FIELD_MANAGER,
     LiveClient,
     WriteParams,
+    adapter_like,
     object_key,
     wire_and_adapter,
 )
 from kopylite.client.misfits import Invalid, Misfits
-from kopylite.client.patches import add_finalizer, bound, merge_missing, plain, remove_finalizer
+from kopylite.client.patches import add_finalizer, remove_finalizer
 from kopylite.client.recent import CacheReader, NoCache, RecentWrites, no_index
 from kopylite.client.resources import Resources
 from kopylite.client.transport import AiohttpTransport, Transport
@@ -29,19 +31,14 @@ from kopylite.client.verbs import WriteOptions, check_scope
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.errors import DecodeError, NotFound, RequestTimeout, UsageError
 from kopylite.objects import (
-    CustomResource,
     HasKey,
     Kind,
     ObjectKey,
     Unstructured,
     adapter_of,
-    identity_of,
     key_of,
     kind_of,
-    meta_of,
     set_controller_reference,
-    to_wire,
-    wire_of,
 )
 from kopylite.observers import ClientObserver
 
@@ -276,29 +273,27 @@ class Client(LiveClient):
         options = WriteOptions(plain.field_manager, plain.dry_run, force=force)
         return adapter.decode(await self._upserts.apply(adapter.kind, wire, options))
 
-    async def patch_status(self, obj: T, status: Mapping[str, Any] | BaseModel, **params: Unpack[WriteParams]) -> T:
-        """Set fields of an object's status, by a patch of those that differ; none: nothing is sent.
+    async def patch_status(
+        self, obj: T, status: Mapping[str, Any] | BaseModel, *, exact: bool = False, **params: Unpack[WriteParams]
+    ) -> T:
+        """Set fields of an object's status, by a patch of what differs from what was read; none: nothing is sent.
 
         Args:
-            obj: as it was read; what its status holds is not sent again.
-            status: a map in wire form (camelCase), where None removes a field; or a status model.
+            obj: as it was read, or with its status edited.
+            status: a map in wire form (camelCase) or a status model: what to set. None takes a field out, a field that
+                is left out stays, a map in a model is the whole map. Or the object's own status: what user code took
+                out of it goes. Elements of a list with keys (conditions, by type) are set one by one; others stay
+                unless this process has set them before. Any other list is one value.
+            exact: the status is exactly this: what was read and is not in it goes.
 
         Returns:
             The object as stored; `obj` itself when nothing was sent.
 
         Raises:
-            Conflict: the object was made anew since it was read, or what it lacked came in between.
+            Conflict: the object was made anew since it was read, or a list or map that is to be replaced was changed.
         """
-        wish = status if isinstance(status, Mapping) else to_wire(status)
-        held = _status_of(obj)
-        missing = merge_missing(held, plain(wish))
-        if not missing:
-            return obj
-        adapter: Any = adapter_of(kind_of(obj) if isinstance(obj, dict) else type(obj))
-        stored = {"metadata": identity_of(obj)} | ({"status": held} if held else {})
-        patch, patch_type = bound(stored, {"status": missing}, "status")  # an empty one may be none at all
-        body = await self.api.patch(adapter.kind, key_of(obj), patch, patch_type, "status", self.options(**params))
-        result: T = adapter.decode(body)
+        body = await self._upserts.patch_status(obj, status, self.options(**params), exact=exact)
+        result: T = obj if body is None else adapter_like(obj).decode(body)
         return result
 
     async def add_finalizer(self, obj: T, name: str, **params: Unpack[WriteParams]) -> T:
@@ -310,7 +305,7 @@ class Client(LiveClient):
         Raises:
             Conflict: the object was changed meanwhile.
         """
-        return await self._patch_finalizers(obj, add_finalizer(meta_of(obj), name), params)
+        return await self._patch_finalizers(obj, add_finalizer(as_read(obj)["metadata"], name), params)
 
     async def remove_finalizer(self, obj: T, name: str, **params: Unpack[WriteParams]) -> T:
         """Remove a finalizer, by a patch that tests that it removes this one.
@@ -322,18 +317,16 @@ class Client(LiveClient):
             Conflict: its finalizers were changed meanwhile.
         """
         try:
-            return await self._patch_finalizers(obj, remove_finalizer(meta_of(obj), name), params)
+            return await self._patch_finalizers(obj, remove_finalizer(as_read(obj)["metadata"], name), params)
         except NotFound:
             return obj
 
-    def _holds(self, wire: Mapping[str, Any], patch: Mapping[str, Any]) -> bool:
-        """A merge patch of an object that holds all of it already would change nothing."""
-        return not merge_missing(wire, patch)
+    sends_all = False
 
     async def _patch_finalizers(self, obj: T, steps: builtins.list[dict[str, Any]], params: WriteParams) -> T:
         if not steps:
             return obj
-        adapter: Any = adapter_of(kind_of(obj) if isinstance(obj, dict) else type(obj))
+        adapter = adapter_like(obj)
         body = await self.api.patch(adapter.kind, key_of(obj), steps, "json", None, self.options(**params))
         result: T = adapter.decode(body)
         return result
@@ -363,17 +356,13 @@ class Client(LiveClient):
         by_patch: bool,
     ) -> tuple[Any, Outcome]:
         where = object_key(key, params.get("namespace", ""))
-        options = WriteOptions(params.get("field_manager", self.field_manager), params.get("dry_run", False))
+        # A manager of its own: it says what upserts have named, and nothing that was patched beside them.
+        options = WriteOptions(
+            params.get("field_manager", f"{self.field_manager}-upsert"), params.get("dry_run", False)
+        )
         return await self._upserts.create_or_update(
             kind, where, shape, owner=params.get("owner"), options=options, by_patch=by_patch
         )
-
-
-def _status_of(obj: Any) -> Mapping[str, Any]:
-    """The status of an object in wire form."""
-    if isinstance(obj, CustomResource):
-        return to_wire(obj.status) if obj.status is not None else {}
-    return (obj if isinstance(obj, dict) else wire_of(obj)).get("status") or {}
 
 
 @asynccontextmanager

@@ -1,13 +1,14 @@
-"""Draft: a private copy of a stored object, or an empty one, that user code edits into a wish."""
+"""Draft: a private copy of a stored object, or an empty one, that user code edits into what it desires."""
 
 from __future__ import annotations
 
 import inspect
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
-from kopylite.client.codec import encode
-from kopylite.client.patches import ABSENT, Comparison, Path, compare, containers
+from kopylite.client.codec import decode_object, encode
+from kopylite.client.overlay import NONE, Names, Overlay, names_of
 from kopylite.errors import UsageError
 from kopylite.objects import (
     Adapter,
@@ -18,8 +19,11 @@ from kopylite.objects import (
     adapter_of,
     set_controller_reference,
 )
+from kopylite.objects.fields import Field, fields_of
+from kopylite.objects.reading import paired, parts_of
+from kopylite.objects.wirevalues import wire_value
 
-# Metadata that the server keeps: a wish cannot change it, and need not repeat it.
+# Metadata that the server keeps: nobody can desire another value, or need repeat it.
 _SERVER_KEPT = frozenset({
     "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
     "managedFields", "selfLink",
@@ -31,30 +35,30 @@ class Draft:
 
     Attributes:
         adapter: reads and writes the kind.
-        stored: the stored object, for whoever wants it; None for a new object.
-        before: the same in wire form; for a new object just its name.
-        wire: the wish in wire form, complete enough to be sent; before `shape`, the same as `before`.
+        field: what is known of the kind's fields.
+        stored: the stored object in wire form; for a new object just its name.
+        desired: the same as user code wants it, without what only the server writes; set by `mutate`.
+        literal: the parts of `desired` that were edited in place, by id; see `overlay`.
     """
 
-    __slots__ = ("_key", "_obj", "_own", "adapter", "before", "stored", "wire")
+    __slots__ = ("_body", "_key", "_obj", "adapter", "desired", "field", "literal", "stored")
 
-    def __init__(
-        self, adapter: Adapter[Any], key: ObjectKey, obj: Any, before: dict[str, Any], stored: Any = None
-    ) -> None:
-        self.adapter = adapter
+    def __init__(self, kind: Kind | type[Any], key: ObjectKey, obj: Any, stored: dict[str, Any]) -> None:
+        self.adapter: Adapter[Any] = adapter_of(kind)
+        self.field: Field = fields_of(kind, self.adapter.kind)
         self._key = key
         self._obj = obj
-        self._own: dict[int, Any] = {}
         self.stored = stored
-        self.before = before
-        self.wire = before
+        self.desired = stored
+        self.literal: dict[int, Any] = {}
+        self._body = b""
 
     @classmethod
     def of(cls, kind: Kind | type[Any], key: ObjectKey, body: bytes) -> Self:
         """A draft of a stored object."""
-        adapter = adapter_of(kind)
-        stored = adapter.decode(body)
-        return cls(adapter, key, adapter.decode(body), adapter.encode(stored), stored)
+        draft = cls(kind, key, adapter_of(kind).decode(body), decode_object(body))
+        draft._body = body
+        return draft
 
     @classmethod
     def empty(cls, kind: Kind | type[Any], key: ObjectKey) -> Self:
@@ -63,18 +67,23 @@ class Draft:
         metadata = {"name": key.name} | ({"namespace": key.namespace} if key.namespace else {})
         wire = {"apiVersion": adapter.kind.api_version, "kind": adapter.kind.kind, "metadata": metadata}
         if isinstance(kind, type) and issubclass(kind, CustomResource):
-            # Its spec may have required fields: putting it in is up to `shape`.
+            # Its spec may have required fields: putting it in is up to `mutate`.
             model: Any = kind
-            return cls(adapter, key, model.model_construct(metadata=ObjectMeta.model_validate(metadata)), wire)
-        return cls(adapter, key, adapter.decode(encode(wire)), wire)
+            return cls(kind, key, model.model_construct(metadata=ObjectMeta.model_validate(metadata)), wire)
+        return cls(kind, key, adapter.decode(encode(wire)), wire)
+
+    @property
+    def given(self) -> Any:
+        """The stored object for whoever asked for it; a new one at each call."""
+        return self.adapter.decode(self._body)
 
     @property
     def name(self) -> tuple[str, ...]:
         """Which object this is, over all kinds."""
         return self.adapter.kind.api_version, self.adapter.kind.kind, *self._key
 
-    def shape(self, edit: Callable[[Any], object], owner: Any = None) -> None:
-        """Let user code edit the object into the wish, and give the wish an owner.
+    def mutate(self, edit: Callable[[Any], object], owner: Any = None) -> None:
+        """Let user code edit the object into what it desires, and give it an owner.
 
         The status stays out of it: only `patch_status` writes that. Name and namespace stay as they are.
 
@@ -83,70 +92,107 @@ class Draft:
             AlreadyOwned: the object has another controller.
         """
         obj = self._obj
-        parts = {} if isinstance(obj, dict) else {name: getattr(obj, name, None) for name in self.before}
-        own = containers(obj) if isinstance(obj, dict) else {}
+        is_dict, is_new = isinstance(obj, dict), "uid" not in self.stored["metadata"]
+        as_read = {} if is_dict or is_new else self.adapter.encode(obj)
+        handed_out = {id(part): part for part in parts_of(obj)}
         returned = edit(obj)
         if inspect.iscoroutine(returned):
             returned.close()
             raise UsageError(f"shape of {self.adapter.kind} {self._key} is async: a plain function is needed")
         wire = self.adapter.encode(obj)
-        if not isinstance(obj, dict):
-            # Fields of a model are known as edited in place or put in whole by the identity of its parts.
-            kept = {name: part for name, part in wire.items() if getattr(obj, name, None) is parts.get(name)}
-            own = containers(kept)
-        wire["metadata"] = self._metadata(wire.get("metadata") or {}, own)
-        wire.pop("status", None)
-        if "status" in self.before:
-            wire["status"] = self.before["status"]
-        self._own, self.wire = own, wire
+        self.literal = {id(written): written for part, written in paired(obj, wire) if id(part) in handed_out}
+        self.literal[id(wire)] = wire
+        if as_read:
+            wire = as_stored(wire, as_read, self.stored, self.literal)
+        self.desired = wire = without_status(wire)
+        self.literal[id(wire)] = wire
+        self._name()
+        if self.adapter.kind.api_version == "v1" and self.adapter.kind.kind == "Secret":
+            self._fold_string_data()
         if owner is not None:
-            set_controller_reference(owner, wire)
+            self._set_owner(owner)
+
+    def over(self, stored: dict[str, Any], overlay: Overlay, names: Names = NONE) -> dict[str, Any]:
+        """What is desired, laid over a state of the object; that state itself when it holds it all."""
+        bare = {**without_status(stored), "metadata": _without_kept(stored["metadata"])}
+        merged = overlay.merge(bare, self.desired, self.field, names)
+        if merged is bare:
+            return stored
+        kept = {name: part for name, part in stored["metadata"].items() if name in _SERVER_KEPT}
+        whole = {**merged, "metadata": {**kept, **merged["metadata"]}}
+        return {**whole, "status": stored["status"]} if "status" in stored else whole
+
+    def names(self, before: Names) -> Names:
+        """The fields that were named now, and those of before in parts that were not put in whole."""
+        return names_of(self.desired, self.field, self.literal, before)
 
     def fingerprint(self) -> tuple[str, int]:
-        """The version of the stored object, and a hash of all that the verdict on the wish depends on beside it."""
-        wire = self.wire
-        kept = [name for name, part in wire.items() if id(part) in self._own]
-        return self.before["metadata"].get("resourceVersion") or "", hash(encode([kept, wire]))
+        """The version of the stored object, and a hash of all that a verdict depends on beside it."""
+        kept = [name for name, part in self.desired.items() if id(part) in self.literal]
+        return self.stored["metadata"].get("resourceVersion") or "", hash(encode([kept, self.desired]))
 
-    def compare(self, answer: Any = None) -> Comparison:
-        """What differs between the wish and the stored object, or the object that the server made of the wish."""
-        stored = self.before if answer is None else self.adapter.encode(answer)
-        wish, held = _wishable(self.wire), _wishable(stored)
-        found = compare(wish, held, self._own | {id(part): part for part in (wish, wish["metadata"])})
-        if answer is None:
-            return found
-        # What the server has just added was not taken out by the wish.
-        real = (d for d in found.differences if d.wished is not ABSENT or _is_in(self.before, d.path))
-        return found._replace(differences=tuple(real))
-
-    def _metadata(self, wished: dict[str, Any], own: dict[int, Any]) -> dict[str, Any]:
-        """The metadata to send. Put in whole, it names what matters and leaves out the rest."""
-        before = self.before["metadata"]
-        metadata = _with_server_kept(wished if id(wished) in own else before | wished, before)
+    def _name(self) -> None:
+        desired = self.desired.get("metadata") or {}
+        metadata = _without_kept(desired)
         for name in ("name", "namespace"):
             if metadata.setdefault(name, getattr(self._key, name)) != getattr(self._key, name):
                 raise UsageError(f"shape of {self.adapter.kind} {self._key} changed its {name} to {metadata[name]!r}")
         if not self._key.namespace:
             del metadata["namespace"]
-        return metadata
+        if id(desired) in self.literal:
+            self.literal[id(metadata)] = metadata
+        self.desired["metadata"] = metadata
+
+    def _set_owner(self, owner: Any) -> None:
+        metadata = self.desired["metadata"]
+        stored = self.stored["metadata"].get("ownerReferences")
+        before = metadata.setdefault("ownerReferences", stored)  # metadata put in whole does not say who owns it
+        set_controller_reference(owner, self.desired)
+        after = metadata["ownerReferences"]
+        if id(before) in self.literal:
+            self.literal[id(after)] = after
+
+    def _fold_string_data(self) -> None:
+        """`stringData` is a way to write `data`: the server keeps only that, so only that can be compared."""
+        wire = self.desired
+        texts = wire_value(wire.pop("stringData", None))
+        if not isinstance(texts, dict):
+            return
+        encoded = {name: b64encode(text.encode()).decode() for name, text in texts.items() if isinstance(text, str)}
+        data = wire.get("data")
+        if data == self.stored.get("data"):
+            wire["data"] = encoded  # nobody has edited the copy of what is stored: the texts are what is desired
+        elif isinstance(data, dict):
+            data.update(encoded)
 
 
-def _is_in(obj: Any, path: Path) -> bool:
-    for step in path:
-        try:
-            obj = obj[step]
-        except (KeyError, IndexError, TypeError):
-            return False
-    return True
+def as_stored(wire: Any, as_read: Any, stored: Any, literal: dict[int, Any]) -> Any:
+    """The wire form of an edited model, with all that was not edited exactly as it is stored.
+
+    A model may write a value in another way than it was stored (a time, a null), or not know a field at all: neither
+    is anything that user code has asked for.
+
+    Args:
+        wire, as_read: the model as it is written now, and as it would have been before the edit.
+        literal: gets the parts that are made anew in place of literal ones.
+    """
+    if wire == as_read:
+        return stored
+    if isinstance(wire, dict) and isinstance(as_read, dict) and isinstance(stored, dict):
+        result = {
+            name: as_stored(part, as_read[name], stored[name], literal) if name in as_read and name in stored else part
+            for name, part in wire.items()
+        }
+        if id(wire) in literal:
+            result = {name: part for name, part in stored.items() if name not in as_read} | result
+            literal[id(result)] = result
+        return result
+    return wire
 
 
-def _wishable(wire: Mapping[str, Any]) -> dict[str, Any]:
-    """The parts of an object that a wish can be about."""
-    metadata = {name: part for name, part in (wire.get("metadata") or {}).items() if name not in _SERVER_KEPT}
-    return {name: part for name, part in wire.items() if name != "status"} | {"metadata": metadata}
+def without_status(wire: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: part for name, part in wire.items() if name != "status"}
 
 
-def _with_server_kept(metadata: Mapping[str, Any], source: Mapping[str, Any]) -> dict[str, Any]:
-    """Metadata with those parts that only the server writes taken from another state of the object."""
-    own = {name: part for name, part in metadata.items() if name not in _SERVER_KEPT}
-    return own | {name: part for name, part in source.items() if name in _SERVER_KEPT}
+def _without_kept(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: part for name, part in metadata.items() if name not in _SERVER_KEPT}

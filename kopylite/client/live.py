@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypedDict, TypeVar, Unpack, overload
 
 from kopylite.client.api import Api
+from kopylite.client.changes import bound, carried_out, merge_change
 from kopylite.client.misfits import Invalid, Misfits
-from kopylite.client.patches import bound, plain
+from kopylite.client.patches import bound_diff
 from kopylite.client.verbs import PatchType, Preconditions, Selection, WriteOptions
 from kopylite.errors import NotFound, UsageError
 from kopylite.objects import (
@@ -22,7 +23,6 @@ from kopylite.objects import (
     key_of,
     kind_of,
     set_controller_reference,
-    wire_of,
 )
 
 T = TypeVar("T")
@@ -205,41 +205,54 @@ class LiveClient:
     @overload
     async def patch(self, target: type[T], key: str | HasKey, patch: Patch, **params: Unpack[PatchParams]) -> T: ...
     @overload
-    async def patch(self, target: T, key: None = None, *, patch: Patch, **params: Unpack[PatchParams]) -> T: ...
-    async def patch(
-        self, target: Any, key: str | HasKey | None = None, patch: Patch = (), **params: Unpack[PatchParams]
-    ) -> Any:
+    async def patch(self, target: T, patch: Patch, **params: Unpack[PatchParams]) -> T: ...
+    async def patch(self, target: Any, *args: Any, **params: Any) -> Any:
         """Change parts of an object; returns it as stored. An empty patch sends no write, it reads.
 
         Args:
-            target: a kind, with `key`; or an object, without: then a merge patch changes just this one, no other
-                of its name.
+            target: a kind, with `key`; or an object, without: then the patch changes just this one, no other of its
+                name, and fails rather than replace a list that is not as it was read.
             patch: in wire form: a list of operations for "json", else a map.
             params: see `PatchParams`.
 
         Raises:
             NotFound: there is no such object.
-            Conflict: a test of a JSON patch failed, the object was deleted and made anew since it was read, or
-                another manager owns an applied field.
+            Conflict: a test of a JSON patch failed, the object was deleted and made anew since it was read, a list
+                or map that the patch replaces was changed, or another manager owns an applied field.
         """
+        key, patch = _patch_arguments(target, args, params)
         adapter, where = _target(target, key, params.get("namespace", ""))
         if not patch:
             return adapter.decode(await self.api.get(adapter.kind, where))
         subresource, patch_type = params.get("subresource"), params.get("type", "merge")
-        if key is None and patch_type == "merge" and isinstance(patch, Mapping):
-            wire, wish = wire_of(target), plain(patch)
-            if subresource in (None, "status") and self._holds(wire, wish):
-                return target
-            patch, patch_type = bound(wire, wish, subresource)
         options = WriteOptions(
             params.get("field_manager", self.field_manager), params.get("dry_run", False), params.get("force", False)
         )
+        whole = subresource in (None, "status")
+        if key is None and patch_type == "merge" and isinstance(patch, Mapping) and whole:
+            return await self._merge(target, adapter, dict(patch), subresource, options)
+        if key is None:
+            patch = bound(target, patch, patch_type, subresource)
         body = await self.api.patch(adapter.kind, where, patch, patch_type, subresource, options)
-        return (adapter if subresource in (None, "status") else _anything).decode(body)
+        return (adapter if whole else _anything).decode(body)
 
-    def _holds(self, wire: Mapping[str, Any], patch: Mapping[str, Any]) -> bool:
-        """Whether a merge patch of an object need not be sent. A live client sends what it is told to."""
-        return False
+    async def _merge(
+        self, obj: Any, adapter: Adapter[Any], patch: dict[str, Any], subresource: str | None, options: WriteOptions
+    ) -> Any:
+        """Carry out a merge patch of an object."""
+        change = merge_change(obj, patch)
+        if change.merged is change.stored and not self.sends_all:
+            return obj
+        sent, patch_type = bound_diff(change.stored, change.merged, change.field, subresource)
+        if change.merged is change.stored and patch_type == "merge":
+            sent = bound(obj, patch, "merge", subresource)
+        body = await self.api.patch(adapter.kind, key_of(obj), sent, patch_type, subresource, options)
+        if not options.dry_run:
+            carried_out(obj, change, body)
+        return adapter.decode(body)
+
+    sends_all = True
+    """Whether a patch that changes nothing is sent all the same. A live client sends what it is told to."""
 
     async def delete(
         self,
@@ -305,7 +318,7 @@ _anything = adapter_of(Kind("v1", "Object"))
 
 def wire_and_adapter(obj: T) -> tuple[Adapter[T], dict[str, Any]]:
     """How to read and write objects like this one, and its wire form."""
-    adapter: Any = adapter_of(kind_of(obj) if isinstance(obj, dict) else type(obj))
+    adapter = adapter_like(obj)
     return adapter, adapter.encode(obj)
 
 
@@ -317,7 +330,23 @@ def _target(target: Any, key: str | HasKey | None, namespace: str) -> tuple[Adap
         return adapter_of(target), object_key(key, namespace)
     if key is not None:
         raise UsageError(f"{kind_of(target)} {key_of(target)} was given with another key; which one is meant?")
-    return adapter_of(kind_of(target) if isinstance(target, dict) else type(target)), key_of(target)
+    return adapter_like(target), key_of(target)
+
+
+def _patch_arguments(target: Any, args: tuple[Any, ...], params: dict[str, Any]) -> tuple[Any, Any]:
+    """Key and patch of a call: a kind has both behind it, an object only a patch."""
+    names = ["key", "patch"] if isinstance(target, Kind | type) or len(args) > 1 else ["patch"]
+    given = dict(zip(names, args, strict=False))
+    if len(args) > len(names) or given.keys() & params.keys():
+        raise UsageError(
+            f"patch of {kind_of(target)}: too many arguments; a kind, a key and a patch, or an object and a patch"
+        )
+    return given.get("key", params.pop("key", None)), given.get("patch", params.pop("patch", None))
+
+
+def adapter_like(obj: Any) -> Adapter[Any]:
+    """The adapter for objects like this one."""
+    return adapter_of(kind_of(obj) if isinstance(obj, dict) else type(obj))
 
 
 def _conditions(params: DeleteParams) -> tuple[bool, Preconditions]:

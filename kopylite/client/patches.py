@@ -1,51 +1,18 @@
-"""Differences between two states of an object, as values. Pure.
+"""Patches: what turns one state of an object into another, bound to the state that it was made from. Pure.
 
 Objects are in wire form: dicts, lists, strings, numbers, booleans, None.
 """
 
 from __future__ import annotations
 
-import enum
-from collections.abc import Mapping
-from decimal import Decimal, InvalidOperation
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-import msgspec
-
+from kopylite.client.overlay import ABSENT, elements_by_key
 from kopylite.client.verbs import PatchType
-from kopylite.objects import to_wire
-from kopylite.objects.wirevalues import wire_value
+from kopylite.objects.fields import Field
 
-
-class Absent(enum.Enum):
-    """The value of a field that is not there."""
-
-    ABSENT = "absent"
-
-
-ABSENT: Final = Absent.ABSENT
-
-Path = tuple[str | int, ...]
-
-
-class Difference(NamedTuple):
-    """One place where a stored object does not hold what was wished."""
-
-    path: Path
-    wished: Any
-    stored: Any
-
-
-class Comparison(NamedTuple):
-    """What `compare` found.
-
-    Attributes:
-        differences: the places where the stored object must change; none: it holds the wish.
-        replaced: the parts of the wish that were put in whole, as JSON, by path.
-    """
-
-    differences: tuple[Difference, ...]
-    replaced: Mapping[Path, bytes]
+Steps = list[dict[str, Any]]
 
 
 def merge_diff(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
@@ -57,6 +24,8 @@ def merge_diff(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str,
     patch: dict[str, Any] = {name: None for name in before if before[name] is not None and after.get(name) is None}
     for name, value in after.items():
         old = before.get(name)
+        if old is value:
+            continue
         if isinstance(value, dict) and isinstance(old, dict):
             if inner := merge_diff(old, value):
                 patch[name] = inner
@@ -79,83 +48,173 @@ def merge_apply(target: Any, patch: Any) -> Any:
     return result
 
 
-def merge_missing(stored: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
-    """The part of a JSON merge patch that `stored` does not hold yet; {}: sending it would change nothing."""
-    missing = {}
-    for name, value in patch.items():
-        old = stored.get(name)
-        if isinstance(value, dict):
-            inner = merge_missing(old if isinstance(old, dict) else {}, value)
-            # An empty map where there is none is no difference: the API leaves out empty maps.
-            if inner or (old is not None and not isinstance(old, dict)):
-                missing[name] = inner
-        elif not equal(old, value):
-            missing[name] = value
-    return missing
-
-
-def bound(stored: Mapping[str, Any], patch: Mapping[str, Any], subresource: str | None) -> tuple[Any, PatchType]:
-    """A merge patch of an object that was read, made to fail for another object that took its name meanwhile.
-
-    The main endpoint compares a uid in the patch. The status endpoint of custom resources ignores one, so there the
-    patch becomes a JSON patch that tests it. Other sub-resources, and objects without a uid: as it is.
-
-    Args:
-        stored: the object, in wire form.
-        patch: the merge patch.
-    """
-    metadata = stored.get("metadata") or {}
-    uid = metadata.get("uid")
-    if uid and subresource is None:
-        own = patch.get("metadata") or {}
-        return {**patch, "metadata": {"uid": uid, **own}}, "merge"
-    if uid and subresource == "status":
-        steps = [{"op": "test", "path": "/metadata/uid", "value": uid}]
-        inner, exclusive = _steps(stored, patch, "")
-        if exclusive:
-            steps.append({"op": "test", "path": "/metadata/resourceVersion", "value": metadata.get("resourceVersion")})
-        return [*steps, *inner], "json"
-    return patch, "merge"
-
-
-def _steps(stored: Mapping[str, Any], patch: Mapping[str, Any], path: str) -> tuple[list[dict[str, Any]], bool]:
-    """A merge patch as JSON patch operations on what was stored, and whether they make a map that was not there.
-
-    Somebody else may have made that map meanwhile, and would lose what it holds.
-    """
-    steps: list[dict[str, Any]] = []
-    exclusive = False
-    for name, value in patch.items():
-        pointer = f"{path}/{name.replace('~', '~0').replace('/', '~1')}"
-        old = stored.get(name)
-        if isinstance(value, dict) and isinstance(old, dict):
-            inner, makes = _steps(old, value, pointer)
-            steps += inner
-            exclusive |= makes
-        elif value is not None:
-            steps.append({"op": "add", "path": pointer, "value": merge_apply(None, value)})
-            exclusive |= isinstance(value, dict)
-        elif name in stored:
-            steps.append({"op": "remove", "path": pointer})
-    return steps, exclusive
-
-
 def equal(a: Any, b: Any) -> bool:
-    """Equality of JSON values. A null field is an absent one; 1 and 1.0 are equal, 1 and true are not."""
+    """Equality of JSON values. A null field is an absent one; neither 1 and 1.0 nor 1 and true are equal."""
     if isinstance(a, dict):
         return isinstance(b, dict) and all(equal(a.get(name), b.get(name)) for name in a.keys() | b.keys())
     if isinstance(a, list):
         return isinstance(b, list) and len(a) == len(b) and all(map(equal, a, b))
-    return a is b or (bool(a == b) and (a is True or a is False) == (b is True or b is False))
+    return a is b or (type(a) is type(b) and bool(a == b))
 
 
-def plain(value: Any) -> Any:
-    """A value in JSON's own terms: dates, enums, models and the like inside it written out.
+def bound_diff(
+    stored: Mapping[str, Any], merged: Mapping[str, Any], field: Field, subresource: str | None = None
+) -> tuple[Any, PatchType]:
+    """The patch that turns an object as it was read into another state, and fails rather than undo somebody's write.
 
-    Raises:
-        EncodeError: naming what has no such form.
+    It fails for another object that took the name meanwhile. What others have written to other fields stays. Lists
+    and maps that it takes out or puts in are tested to be as they were read; so are the list elements that it changes.
+
+    Returns:
+        A merge patch where that can tell all this: the main endpoint compares a uid in the patch. The status endpoint
+        of custom resources does not, and no merge patch can test a list: else a JSON patch.
     """
-    return wire_value(value)
+    uid = (stored.get("metadata") or {}).get("uid")
+    patch = merge_diff(stored, merged)
+    if not uid:
+        return patch, "merge"
+    if subresource != "status" and not _replaces(stored, patch):
+        return with_identity(patch, {"uid": uid}), "merge"
+    return [_test("/metadata/uid", uid), *json_diff(stored, merged, field)], "json"
+
+
+def with_identity(patch: Mapping[str, Any], identity: Mapping[str, Any]) -> dict[str, Any]:
+    """A patch in the form of an object, for this very one."""
+    return {**patch, "metadata": {**identity, **(patch.get("metadata") or {})}}
+
+
+def _replaces(stored: Mapping[str, Any], patch: Mapping[str, Any]) -> bool:
+    """Whether a merge patch writes a list, or takes out a list or map."""
+    for name, value in patch.items():
+        old = stored.get(name)
+        if isinstance(value, list) or (isinstance(old, dict | list) and not isinstance(value, dict)):
+            return True
+        if isinstance(value, dict) and _replaces(old if isinstance(old, dict) else {}, value):
+            return True
+    return False
+
+
+def json_diff(before: Mapping[str, Any], after: Mapping[str, Any], field: Field, path: str = "") -> Steps:
+    """The JSON patch that turns `before` into `after`, with tests of the lists and maps that it replaces."""
+    steps: Steps = []
+    for name in before:
+        if before[name] is not None and after.get(name) is None:
+            where = f"{path}/{_escaped(name)}"
+            steps += [*_unchanged(where, before[name]), {"op": "remove", "path": where}]
+    for name, value in after.items():
+        old, where = before.get(name), f"{path}/{_escaped(name)}"
+        if old is value or value is None:
+            continue
+        if isinstance(value, dict) and isinstance(old, dict):
+            steps += json_diff(old, value, field.child(name), where)
+        elif isinstance(value, list) and isinstance(old, list):
+            steps += _list_diff(old, value, field.child(name), where)
+        elif not equal(old, value):
+            tests = _unchanged(where, value, now=None) if old is None else _unchanged(where, old)
+            steps += [*tests, {"op": "add", "path": where, "value": merge_apply({}, value)}]
+    return steps
+
+
+def _list_diff(before: list[Any], after: list[Any], field: Field, path: str) -> Steps:
+    if equal(before, after):
+        return []
+    replaced: Steps = [_test(path, before), {"op": "replace", "path": path, "value": after}]
+    old, new = elements_by_key(before, field), elements_by_key(after, field)
+    if old is None or new is None:
+        return replaced
+    left = [key for key in old if key in new]
+    if left != list(new)[: len(left)]:
+        return replaced  # they come in another order
+    steps: Steps = []
+    for index, (key, element) in enumerate(old.items()):
+        if key in new and not equal(element, new[key]):
+            steps += _is_element(element, field, f"{path}/{index}")
+            steps += json_diff(element, new[key], field.each, f"{path}/{index}")
+    for index, (key, element) in reversed(list(enumerate(old.items()))):
+        if key not in new:
+            steps += [*_is_element(element, field, f"{path}/{index}"), {"op": "remove", "path": f"{path}/{index}"}]
+    added = list(new.values())[len(left) :]
+    # Two that add the same one at once would have it twice.
+    tests = [_test(path, before)] if added else []
+    return [*tests, *steps, *({"op": "add", "path": f"{path}/-", "value": element} for element in added)]
+
+
+def _is_element(element: Any, field: Field, path: str) -> Iterator[dict[str, Any]]:
+    if not field.keys:
+        yield _test(path, element)
+    for name in field.keys or ():
+        if name in element:
+            yield _test(f"{path}/{_escaped(name)}", element[name])
+
+
+def _unchanged(path: str, value: Any, now: Any = ABSENT) -> Steps:
+    """A test for a list or map only: that it is still there as it was, or (`now=None`) that there still is none."""
+    return [_test(path, value if now is ABSENT else now)] if isinstance(value, dict | list) else []
+
+
+def _test(path: str, value: Any) -> dict[str, Any]:
+    return {"op": "test", "path": path, "value": value}
+
+
+def _escaped(name: str) -> str:
+    return name.replace("~", "~0").replace("/", "~1")
+
+
+def bound_steps(stored: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]) -> Steps:
+    """A JSON patch that somebody wrote for an object that was read, made to fail for any other object or list.
+
+    A place in a list means nothing in another list: the lists that the patch leads into or replaces are tested.
+    """
+    metadata = stored.get("metadata") or {}
+    if not metadata.get("uid"):
+        return [dict(step) for step in steps]
+    tests = {"/metadata/uid": metadata["uid"]}
+    for step in steps:
+        path = ""
+        at: Any = stored
+        for token in str(step.get("path", "")).split("/")[1:]:
+            name = token.replace("~1", "/").replace("~0", "~")
+            if isinstance(at, list):
+                if name != "-":
+                    tests[path] = at
+                break
+            path, at = f"{path}/{token}", at.get(name) if isinstance(at, dict) else None
+        else:
+            if isinstance(at, list) and step.get("op") != "test":
+                tests[path] = at
+    return [*(_test(path, value) for path, value in tests.items()), *map(dict, steps)]
+
+
+def replaces_list(patch: Any, field: Field) -> bool:
+    """Whether a strategic merge patch replaces a list: one that has no keys, or by a directive."""
+    if isinstance(patch, list):
+        return field.keys is None or any(replaces_list(element, field.each) for element in patch)
+    if not isinstance(patch, dict):
+        return False
+    return patch.get("$patch") == "replace" or any(
+        replaces_list(part, field.child(name)) for name, part in patch.items()
+    )
+
+
+def rebased(read: Any, merged: Any, answer: Any) -> Any:
+    """What was read, with the parts that a write has changed as the server answered.
+
+    What others have changed meanwhile is not in it: whoever holds the object has not seen it.
+    """
+    if merged is read:
+        return read
+    if not (isinstance(read, dict) and isinstance(merged, dict) and isinstance(answer, dict)):
+        return answer
+    result = dict(read)
+    for name in read.keys() | merged.keys():
+        old, new, now = read.get(name, ABSENT), merged.get(name, ABSENT), answer.get(name, ABSENT)
+        if new is old:
+            continue
+        if now is ABSENT:
+            result.pop(name, None)
+        else:
+            result[name] = rebased(old, new, now)
+    return result
 
 
 def add_finalizer(metadata: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
@@ -191,128 +250,3 @@ def remove_finalizer(metadata: Mapping[str, Any], name: str) -> list[dict[str, A
             path = f"/metadata/finalizers/{index}"
             steps += [{"op": "test", "path": path, "value": name}, {"op": "remove", "path": path}]
     return [{"op": "test", "path": "/metadata/uid", "value": metadata.get("uid")}, *steps] if steps else []
-
-
-def containers(value: Any) -> dict[int, Any]:
-    """All dicts and lists in a value, itself included, by id: what `compare` takes as `own`."""
-    found: dict[int, Any] = {}
-    waiting = [value]
-    while waiting:
-        part = waiting.pop()
-        inside = part.values() if isinstance(part, dict) else part
-        found[id(part)] = part
-        waiting += [inner for inner in inside if isinstance(inner, dict | list)]
-    return found
-
-
-def compare(wish: Mapping[str, Any], stored: Mapping[str, Any], own: Mapping[int, Any]) -> Comparison:
-    """Whether a stored object holds a wish, however the server has filled it in.
-
-    A wish is a copy of the stored object that somebody has edited. What they edited in place counts literally:
-    a field taken out of a dict of the copy shall go. What they put in whole (`obj["spec"] = {...}`) names only
-    the fields that matter: others, which the server has defaulted or somebody else has set, are no difference.
-    Lists are compared item by item, in order.
-
-    Args:
-        own: the dicts and lists of the copy as it was handed out, by id; all others were put in whole.
-    """
-    walk = _Walk(own)
-    walk.visit_dict((), wish, stored, put_in=False)
-    return Comparison(tuple(walk.differences), walk.replaced)
-
-
-class _Walk:
-    __slots__ = ("differences", "own", "replaced")
-
-    def __init__(self, own: Mapping[int, Any]) -> None:
-        self.own = own
-        self.differences: list[Difference] = []
-        self.replaced: dict[Path, bytes] = {}
-
-    def visit(self, path: Path, wish: Any, stored: Any, *, put_in: bool) -> None:
-        if isinstance(wish, dict):
-            if isinstance(stored, dict):
-                self.visit_dict(path, wish, stored, put_in=put_in)
-                return
-        elif isinstance(wish, list):
-            if isinstance(stored, list):
-                self._visit_list(path, wish, stored, put_in=put_in)
-                return
-            if not wish and stored in (None, ABSENT):
-                return  # the API leaves out empty lists
-        elif wish is None or isinstance(wish, str | int | float):
-            if equal(wish, stored) or (wish is None and stored is ABSENT) or _same_quantity(path, wish, stored):
-                return
-        else:
-            self.visit(path, plain(wish), stored, put_in=True)
-            return
-        self.differences.append(Difference(path, wish, stored))
-
-    def visit_dict(self, path: Path, wish: Mapping[str, Any], stored: Mapping[str, Any], *, put_in: bool) -> None:
-        put_in = self._note(path, wish, put_in)
-        for name, value in wish.items():
-            old = stored.get(name, ABSENT)
-            # Most values are equal strings; `visit` says what else is equal.
-            if type(value) is not str or value != old:
-                self.visit((*path, name), value, old, put_in=put_in)
-        if not put_in:
-            gone = [name for name in stored if name not in wish]
-            self.differences += [Difference((*path, name), ABSENT, stored[name]) for name in gone]
-
-    def _visit_list(self, path: Path, wish: list[Any], stored: list[Any], *, put_in: bool) -> None:
-        put_in = self._note(path, wish, put_in)
-        if put_in and len(wish) != len(stored):
-            stored = [item for item in stored if not _is_injected(item)]
-        if len(wish) != len(stored):
-            self.differences.append(Difference(path, wish, stored))
-            return
-        for index, (value, old) in enumerate(zip(wish, stored, strict=True)):
-            self.visit((*path, index), value, old, put_in=put_in)
-
-    def _note(self, path: Path, wish: Any, put_in: bool) -> bool:
-        """Whether this part was put in whole, by itself or with a part around it."""
-        if put_in:
-            return True
-        if id(wish) in self.own:
-            return False
-        self.replaced[path] = _encode(wish)
-        return True
-
-
-_encode = msgspec.json.Encoder(enc_hook=to_wire, order="deterministic").encode
-
-# Maps whose values are quantities, which the server writes in its own way: "1000m" comes back as "1".
-_QUANTITIES = frozenset({"requests", "limits", "capacity", "hard"})
-
-_SUFFIXES = {
-    "n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("1e-3"), "": Decimal(1), "k": Decimal(10**3),
-    "M": Decimal(10**6), "G": Decimal(10**9), "T": Decimal(10**12), "P": Decimal(10**15), "E": Decimal(10**18),
-    "Ki": Decimal(2**10), "Mi": Decimal(2**20), "Gi": Decimal(2**30), "Ti": Decimal(2**40), "Pi": Decimal(2**50),
-    "Ei": Decimal(2**60),
-}  # fmt: skip
-
-
-def _same_quantity(path: Path, a: Any, b: Any) -> bool:
-    if len(path) < 2 or path[-2] not in _QUANTITIES:
-        return False
-    try:
-        return _quantity(a) == _quantity(b)
-    except (InvalidOperation, KeyError):
-        return False
-
-
-def _quantity(value: Any) -> Decimal:
-    text = str(value)
-    number = text.rstrip("numkMGTPEi")
-    return Decimal(number) * _SUFFIXES[text[len(number) :]]
-
-
-# What the API server's own admission puts into the lists of every Pod.
-_INJECTED_NAME = "kube-api-access-"
-_INJECTED_TOLERATIONS = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
-
-
-def _is_injected(item: Any) -> bool:
-    return isinstance(item, dict) and (
-        str(item.get("name", "")).startswith(_INJECTED_NAME) or item.get("key") in _INJECTED_TOLERATIONS
-    )

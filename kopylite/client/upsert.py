@@ -1,9 +1,12 @@
 """Writes that first look whether anything would change.
 
-A wish is what an object should hold. It is compared with what is stored; a wish that is held already sends
-nothing. What the server makes of a wish (defaults it adds, values it rewrites, fields it drops) is no reason to
-send it again: after each write the part that the server did not take is remembered, and only a new difference
-is worth a new request.
+What is desired is laid over what is stored (see `overlay`): that says whether there is anything to do, and what is
+sent. Fields that this operator named before and names no longer go. Which these are, a process remembers; the first
+time that it matters after a restart, the object is read from the server once, and managedFields say it: upserts write
+under a field manager of their own.
+
+What the server makes of a desire (fields that it drops, values that it rewrites) is no reason to send it again: what
+differs after a write is remembered, and only another difference is worth another request.
 """
 
 from __future__ import annotations
@@ -14,15 +17,20 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
 from kopylite.client.api import Api
+from kopylite.client.changes import carried_out, status_change
 from kopylite.client.codec import decode_identity, decode_object, encode
 from kopylite.client.draft import Draft
-from kopylite.client.patches import Comparison, Path, compare, merge_diff
+from kopylite.client.overlay import NONE, Names, Overlay, managed_by
+from kopylite.client.patches import bound_diff, merge_apply, merge_diff
 from kopylite.client.verbs import WriteOptions
 from kopylite.errors import AlreadyExists
-from kopylite.objects import Kind, ObjectKey, key_of, kind_of
+from kopylite.objects import Kind, ObjectKey, identity_of, key_of, kind_of
+from kopylite.objects.fields import fields_of
 
-# Wishes that are remembered, about 500 bytes each. A forgotten one costs at most one request.
+# Objects whose last desire is remembered, about 500 bytes each. A forgotten one costs at most one request.
 MAX_REMEMBERED = 50_000
+# Different sets of names: an operator has a few for each kind.
+_MAX_SHARED = 1_000
 
 
 class Outcome(enum.StrEnum):
@@ -33,21 +41,20 @@ class Outcome(enum.StrEnum):
     UNCHANGED = "unchanged"
 
 
-class _Sent(NamedTuple):
-    """What is remembered of a wish: hashes only.
+class _Known(NamedTuple):
+    """What is remembered of the last desire for an object.
 
     Attributes:
-        refused: of the differences that the server left after the wish was sent; 0: it took everything.
-        replaced: of each part that was put in whole.
-        held: the version of the stored object that was found to hold the wish, and the wish; None: none was.
+        uid: of the object; another one of its name is not known.
+        names: the fields that it named, as JSON.
+        refused: a hash of the differences that the server left after the desire was sent; 0: it took everything.
+        held: the version of the stored object that was found to hold the desire, and a hash of that.
     """
 
+    uid: str
+    names: bytes
     refused: int
-    replaced: Mapping[Path, int]
     held: tuple[str, int] | None = None
-
-
-_Name = tuple[str, ...]
 
 
 class Upserts:
@@ -58,27 +65,28 @@ class Upserts:
         read: the stored object, from a cache where there is one; None when there is none.
     """
 
-    __slots__ = ("_api", "_read", "_sent")
+    __slots__ = ("_api", "_known", "_read", "_shared")
 
     def __init__(self, api: Api, read: Callable[[Kind, ObjectKey], Awaitable[bytes | None]]) -> None:
         self._api = api
         self._read = read
-        self._sent: OrderedDict[_Name, _Sent] = OrderedDict()
+        self._known: OrderedDict[tuple[str, ...], _Known] = OrderedDict()
+        self._shared: dict[bytes, bytes] = {}
 
     async def create_or_update(
         self,
         kind: Kind | type[Any],
         key: ObjectKey,
-        shape: Callable[[Any], object],
+        mutate: Callable[[Any], object],
         *,
         owner: Any,
         options: WriteOptions,
         by_patch: bool,
     ) -> tuple[Any, Outcome]:
-        """Make the stored object hold what `shape` wishes.
+        """Make the stored object hold what `mutate` makes of it.
 
         Args:
-            by_patch: send a merge patch of what differs, instead of a PUT with the resourceVersion that was read.
+            by_patch: send a patch of what differs, instead of a PUT with the resourceVersion that was read.
 
         Returns:
             The object as stored, read as `kind`, and what was done.
@@ -87,75 +95,148 @@ class Upserts:
         body = await self._read(resource_kind, key)
         if body is None:
             draft = Draft.empty(kind, key)
-            draft.shape(shape, owner)
+            draft.mutate(mutate, owner)
             try:
-                answer = await self._api.create(resource_kind, key.namespace, draft.wire, options)
+                answer = await self._api.create(resource_kind, key.namespace, draft.desired, options)
             except AlreadyExists:
                 body = await self._api.get(resource_kind, key)  # the cache has yet to see it
             else:
-                return self._settle(draft, answer, options), Outcome.CREATED
-        draft = Draft.of(kind, key, body)
-        draft.shape(shape, owner)
-        if self._holds(draft):
-            return draft.stored, Outcome.UNCHANGED
+                return self._settle(draft, answer, NONE, options), Outcome.CREATED
+
+        def drafted(body: bytes) -> Draft:
+            draft = Draft.of(kind, key, body)
+            draft.mutate(mutate, owner)
+            return draft
+
+        draft = drafted(body)
+        known = self._recall(draft)
+        if known is not None and known.held == draft.fingerprint():
+            return draft.given, Outcome.UNCHANGED
+        draft, merged, names = await self._merged(draft, known, drafted, options)
+        if self._is_held(draft, merged, known, names):
+            return draft.given, Outcome.UNCHANGED
         if by_patch:
-            patch = merge_diff(draft.before, draft.wire)
-            answer = await self._api.patch(resource_kind, key, patch, "merge", None, options)
+            patch, patch_type = bound_diff(draft.stored, merged, draft.field)
+            answer = await self._api.patch(resource_kind, key, patch, patch_type, None, options)
         else:
-            answer = await self._api.update(resource_kind, draft.wire, None, options)
-        before, after = (decode_identity(state)[1].resource_version for state in (body, answer))
-        return self._settle(draft, answer, options), Outcome.UNCHANGED if before == after else Outcome.UPDATED
+            answer = await self._api.update(resource_kind, merged, None, options)
+        obj = self._settle(draft, answer, names, options)
+        before, after = draft.stored["metadata"].get("resourceVersion"), decode_identity(answer)[1].resource_version
+        return obj, Outcome.UNCHANGED if before == after else Outcome.UPDATED
+
+    async def _merged(
+        self, draft: Draft, known: _Known | None, drafted: Callable[[bytes], Draft], options: WriteOptions
+    ) -> tuple[Draft, dict[str, Any], Names]:
+        """The object to store, the draft that it was made from, and the fields that were named the last time."""
+        names: Names = decode_object(known.names) if known is not None else NONE
+        overlay = Overlay(draft.literal)
+        merged = draft.over(draft.stored, overlay, names)
+        if not overlay.dropped and (known is not None or not (overlay.unexplained or merged is not draft.stored)):
+            return draft, merged, names
+        # Whose is what is not desired (any more)? Only the server knows.
+        if "managedFields" not in draft.stored["metadata"]:
+            draft = drafted(await self._api.get(draft.adapter.kind, key_of(draft.stored)))
+        mine, others = managed_by(options.field_manager, draft.stored["metadata"].get("managedFields") or [])
+        names = names if known is not None else mine
+        return draft, draft.over(draft.stored, Overlay(draft.literal, others), names), names
 
     async def apply(self, kind: Kind, wire: Mapping[str, Any], options: WriteOptions) -> bytes:
-        """Server-side apply, unless this very wish was applied before and the stored object still holds it."""
+        """Server-side apply, unless this very configuration was applied before and the stored object still holds it."""
         key = key_of(wire)
-        # Each manager has wishes of its own.
+        # Each manager has a configuration of its own.
         name = (kind.api_version, kind.kind, *key, options.field_manager)
-        wish = hash(encode(wire))
-        known = self._sent.get(name)
-        if known is not None and known.replaced[()] == wish:
+        applied = ("", hash(encode(wire)))
+        known = self._known.get(name)
+        if known is not None and known.held == applied:
             body = await self._read(kind, key)
-            if body is not None and _hash(compare(wire, decode_object(body), {})) == known.refused:
-                self._sent.move_to_end(name)
+            if body is not None and self._left(kind, wire, body) == known.refused:
+                self._known.move_to_end(name)
                 return body
         answer = await self._api.patch(kind, key, wire, "apply", None, options)
         if not options.dry_run:
-            self._remember(name, _Sent(_hash(compare(wire, decode_object(answer), {})), {(): wish}))
+            self._remember(name, _Known("", b"{}", self._left(kind, wire, answer), applied))
         return answer
 
-    def _holds(self, draft: Draft) -> bool:
-        """Whether the stored object is as good as the server lets it be."""
-        known, fingerprint = self._sent.get(draft.name), draft.fingerprint()
-        if known is not None:
-            self._sent.move_to_end(draft.name)
-            if known.held == fingerprint:  # this very wish was compared with this very version before
-                return True
-        comparison = draft.compare()
-        replaced = {path: hash(part) for path, part in comparison.replaced.items()}
-        # A part that was put in whole and is not the one of the last time may have dropped a field.
-        if known is not None and any(known.replaced.get(path, part) != part for path, part in replaced.items()):
-            return False
-        refused = _hash(comparison)
+    @staticmethod
+    def _left(kind: Kind, wire: Mapping[str, Any], body: bytes) -> int:
+        """A hash of what a stored object does not hold of an applied configuration; 0: it holds it all."""
+        stored = decode_object(body)
+        return _hash(stored, Overlay({}).merge(stored, dict(wire), fields_of(kind, kind)))
+
+    async def patch_status(self, obj: Any, status: Any, options: WriteOptions, *, exact: bool) -> bytes | None:
+        """Patch what differs of a status; None: nothing was sent."""
+        kind = kind_of(obj)
+        name = (kind.api_version, kind.kind, *key_of(obj), "status", options.field_manager)
+        known, uid = self._known.get(name), identity_of(obj)["uid"]
+        names = decode_object(known.names) if known is not None and known.uid == uid else NONE
+        change = status_change(obj, status, names, exact=exact)
+        answer = None
+        if change.merged is not change.stored:
+            patch, patch_type = bound_diff(change.stored, change.merged, change.field, "status")
+            answer = await self._api.patch(kind, key_of(obj), patch, patch_type, "status", options)
+        if not options.dry_run:
+            if answer is not None:
+                carried_out(obj, change, answer)
+            if change.names:
+                self._remember(name, _Known(uid, self._share(encode(change.names)), 0))
+        return answer
+
+    def _recall(self, draft: Draft) -> _Known | None:
+        known = self._known.get(draft.name)
+        if known is None or known.uid != draft.stored["metadata"].get("uid"):
+            return None
+        self._known.move_to_end(draft.name)
+        return known
+
+    def _is_held(self, draft: Draft, merged: dict[str, Any], known: _Known | None, names: Names) -> bool:
+        """Whether the stored object is as good as the server lets it be; what was named is remembered then."""
+        refused = _hash(draft.stored, merged)
         if refused and (known is None or known.refused != refused):
             return False
-        self._remember(draft.name, _Sent(refused, replaced, fingerprint))
+        uid = draft.stored["metadata"].get("uid") or ""
+        self._remember(draft.name, _Known(uid, self._shared_names(draft, names), refused, draft.fingerprint()))
         return True
 
-    def _settle(self, draft: Draft, answer: bytes, options: WriteOptions) -> Any:
-        """The object that the server made of a wish; what it did not take of the wish is remembered."""
-        obj = draft.adapter.decode(answer)
+    def _settle(self, draft: Draft, answer: bytes, names: Names, options: WriteOptions) -> Any:
+        """The object that the server made of a desire; what it did not take of it is remembered."""
         if not options.dry_run:
-            comparison = draft.compare(obj)
-            replaced = {path: hash(part) for path, part in comparison.replaced.items()}
-            self._remember(draft.name, _Sent(_hash(comparison), replaced))
-        return obj
+            stored = decode_object(answer)
+            left = _asked_for(merge_diff(stored, draft.over(stored, Overlay(draft.literal))), draft.stored)
+            uid = stored["metadata"].get("uid") or ""
+            refused = _hash(stored, merge_apply(stored, left) if left else stored)
+            self._remember(draft.name, _Known(uid, self._shared_names(draft, names), refused))
+        return draft.adapter.decode(answer)
 
-    def _remember(self, name: _Name, sent: _Sent) -> None:
-        self._sent[name] = sent
-        self._sent.move_to_end(name)
-        if len(self._sent) > MAX_REMEMBERED:
-            self._sent.popitem(last=False)
+    def _shared_names(self, draft: Draft, before: Names) -> bytes:
+        """The names of a desire as JSON."""
+        return self._share(encode(draft.names(before)))
+
+    def _share(self, names: bytes) -> bytes:
+        """Equal names as one object: most objects of a kind have the same."""
+        if len(self._shared) >= _MAX_SHARED:
+            self._shared.clear()
+        return self._shared.setdefault(names, names)
+
+    def _remember(self, name: tuple[str, ...], known: _Known) -> None:
+        self._known[name] = known
+        self._known.move_to_end(name)
+        if len(self._known) > MAX_REMEMBERED:
+            self._known.popitem(last=False)
 
 
-def _hash(comparison: Comparison) -> int:
-    return hash(encode(comparison.differences)) if comparison.differences else 0
+def _hash(stored: dict[str, Any], merged: dict[str, Any]) -> int:
+    """Of the differences, with what is there instead; 0: there are none."""
+    return 0 if merged is stored else hash(encode([merge_diff(stored, merged), merge_diff(merged, stored)]))
+
+
+def _asked_for(left: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a difference, what was asked for: what the server has just added was not taken out by anybody."""
+    found = {}
+    for name, value in left.items():
+        old = before.get(name)
+        if isinstance(value, dict):
+            if inner := _asked_for(value, old if isinstance(old, dict) else {}):
+                found[name] = inner
+        elif value is not None or old is not None:
+            found[name] = value
+    return found

@@ -21,6 +21,7 @@ from kopylite.objects.kinds import Kind
 from kopylite.objects.meta import ObjectKey
 from kopylite.objects.modelcodec import ModelCodec, codec_of
 from kopylite.objects.models import ClientModelAdapter, is_client_model
+from kopylite.objects.reading import read_from
 from kopylite.objects.resource import CustomResource
 from kopylite.objects.unstructured import Unstructured, fill_kind
 from kopylite.objects.wirevalues import wire_value
@@ -68,6 +69,7 @@ class UnstructuredAdapter:
             obj = Unstructured(msgspec.json.decode(raw, type=dict))
         except (msgspec.MsgspecError, ValueError) as error:
             raise DecodeError(f"{self.kind}: not a JSON object: {error}") from error
+        obj._read = raw
         return fill_kind(obj, self.kind)
 
     def encode(self, obj: Unstructured) -> dict[str, Any]:
@@ -86,11 +88,13 @@ class ModelAdapter(Generic[ModelT]):
 
     def decode(self, raw: bytes) -> ModelT:
         try:
-            return self._codec.decode(raw)
+            obj = self._codec.decode(raw)
         except DecodeError as error:
             if error.object is not None:
                 fill_kind(error.object, self.kind)
             raise
+        read_from(obj, raw)
+        return obj
 
     def encode(self, obj: ModelT) -> dict[str, Any]:
         wire = {"apiVersion": self.kind.api_version, "kind": self.kind.kind}

@@ -82,34 +82,37 @@ class ModelCodec(Generic[ModelT]):
         # that shows the values.
         raise misfit(msgspec.json.decode(raw), describe(error), error.title) from None
 
-    def encode(self, model: ModelT) -> dict[str, Any]:
+    def encode(self, model: ModelT, *, nulls: bool = False) -> dict[str, Any]:
         """The wire form, as a dict of JSON values that is the caller's own.
+
+        Args:
+            nulls: write each None that was set, outside of lists: in a patch it takes the field out.
 
         Raises:
             EncodeError: naming a field that would not read back as it is.
         """
-        result = self.dump(model)
+        result = self.dump(model, nulls=nulls)
         check_reads_back(model, result, self)
         return result
 
-    def dump(self, model: ModelT) -> dict[str, Any]:
+    def dump(self, model: ModelT, *, nulls: bool = False) -> dict[str, Any]:
         """The wire form without a look at how it would be read; for what is not sent."""
         try:
-            result: dict[str, Any] = self._dump(model)
+            result: dict[str, Any] = self._dump(model, nulls=nulls)
         except EncodeError:
             raise
         except (PydanticSerializationError, ValueError, TypeError, RecursionError) as error:
             raise why_not(model, error, self._dump) from None
         return result
 
-    def _dump(self, model: ModelT, include: Any = None) -> Any:
+    def _dump(self, model: ModelT, include: Any = None, *, nulls: bool = False) -> Any:
         return self.serializer.to_python(
             model,
             mode="json",
             by_alias=True,
             exclude_unset=True,
             include=include,
-            exclude=_review(model) or None,
+            exclude=_review(model, nulls) or None,
             round_trip=True,
             warnings=False,  # what does not fit is found when it is read back
         )
@@ -134,10 +137,14 @@ def codec_of(cls: type[ModelT]) -> ModelCodec[ModelT]:
     return codec
 
 
-def to_wire(value: BaseModel | Mapping[str, Any]) -> dict[str, Any]:
-    """The wire form of a part of an object: a model (a spec, a status) or a map that is in wire form already."""
+def to_wire(value: BaseModel | Mapping[str, Any], *, nulls: bool = False) -> dict[str, Any]:
+    """The wire form of a part of an object: a model (a spec, a status) or a map that is in wire form already.
+
+    Args:
+        nulls: of a model, write each None that was set; see `ModelCodec.encode`.
+    """
     if isinstance(value, BaseModel):
-        return codec_of(type(value)).encode(value)
+        return codec_of(type(value)).encode(value, nulls=nulls)
     if isinstance(value, Mapping):
         return dict(value)
     raise EncodeError(f"is a {type(value).__name__}, and no model or map", "object")
@@ -183,7 +190,7 @@ def _default_of(field: FieldInfo) -> Callable[[], Any]:
     return cast("Callable[[], Any]", field.default_factory)
 
 
-def _review(value: Any) -> _Exclusion:
+def _review(value: Any, nulls: bool = False) -> _Exclusion:
     """Prepare a value for `exclude_unset`, and say what else to leave out.
 
     Fields whose default was changed in place (`status.conditions.append(...)`) are noted as set. Nulls that mean
@@ -195,10 +202,10 @@ def _review(value: Any) -> _Exclusion:
         for name, rule in _rules_of(type(value)).items():
             inner = value.__dict__.get(name)  # not getattr: it would warn of deprecated fields
             if inner is None:
-                if rule.null_is_absence and name in given:
+                if rule.null_is_absence and name in given and not nulls:
                     exclusion[name] = True
             elif isinstance(inner, (BaseModel, list, dict, set)):
-                nested = _review(inner)
+                nested = _review(inner, nulls)
                 if name not in given and inner != rule.default():
                     given.add(name)
                 if nested:

@@ -19,6 +19,7 @@ import msgspec
 from kopylite.errors import DecodeError, RegistrationError
 from kopylite.objects.builtin_kinds import builtin_kinds
 from kopylite.objects.kinds import Kind
+from kopylite.objects.reading import read_from
 from kopylite.objects.unstructured import Unstructured, fill_kind, misfit
 from kopylite.objects.wireformats import format_time
 from kopylite.objects.wirevalues import wire_value
@@ -54,9 +55,11 @@ class ClientModelAdapter(Generic[ModelT]):
         except (msgspec.MsgspecError, ValueError) as error:
             raise DecodeError(f"{self.kind}: not a JSON object: {error}") from error
         try:
-            return _build(self._cls, document, "")  # type: ignore[no-any-return]
+            obj: ModelT = _build(self._cls, document, "")
         except _Misfit as problem:
             raise misfit(fill_kind(Unstructured(document), self.kind), str(problem), self.kind.kind) from None
+        read_from(obj, raw)
+        return obj
 
     def encode(self, obj: ModelT) -> dict[str, Any]:
         wire = {**_dump(obj), "apiVersion": self.kind.api_version, "kind": self.kind.kind}

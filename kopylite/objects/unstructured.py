@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import msgspec
 
@@ -22,7 +22,20 @@ class Unstructured(dict[str, Any]):
     the object is detached from it, so write through the dict: `obj["spec"] = {...}`.
     """
 
-    __slots__ = ()
+    __slots__ = ("_read",)
+
+    _read: bytes | None  # see `reading`
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        obj = super().__new__(cls, *args, **kwargs)
+        obj._read = None
+        return obj
+
+    def copy(self) -> Unstructured:
+        """A shallow copy, of the same object as far as writes are concerned."""
+        obj = Unstructured(self)
+        obj._read = self._read
+        return obj
 
     @property
     def api_version(self) -> str:

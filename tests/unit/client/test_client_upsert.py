@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from kopylite.client import Client, Outcome
 from kopylite.client.draft import Draft
-from kopylite.client.patches import Comparison
+from kopylite.client.overlay import NONE, Names, Overlay
 from kopylite.errors import AlreadyOwned, Conflict, UsageError
 from kopylite.objects import CustomResource, Kind, ObjectKey, Unstructured
 from tests.unit.client.memcache import MemoryCache
@@ -33,7 +33,8 @@ def default(obj: dict[str, Any]) -> None:
     spec.setdefault("replicas", 1)
     spec.setdefault("strategy", {"type": "RollingUpdate"})
     spec.pop("unknownField", None)
-    for container in spec.get("containers", []):
+    template = spec.get("template", {}).get("spec", {})
+    for container in [*spec.get("containers", []), *template.get("containers", [])]:
         container.setdefault("imagePullPolicy", "Always")
         if container.get("args") == []:
             del container["args"]
@@ -91,7 +92,8 @@ async def test_an_object_is_created_once_and_then_left_alone(world: World) -> No
 
 
 async def test_after_a_restart_an_unchanged_wish_sends_nothing(world: World) -> None:
-    shape = spec(containers=[{"name": "a", "resources": {"limits": {"cpu": "1000m"}}}])
+    container = {"name": "a", "resources": {"limits": {"cpu": "1000m"}}}
+    shape = spec(template={"spec": {"containers": [container]}})
     await world.run(shape, CREATED, owner=owner())
     world.restart()
     await world.run(shape, UNCHANGED, UNCHANGED, owner=owner())
@@ -114,13 +116,20 @@ async def test_a_field_that_the_wish_drops_goes(world: World) -> None:
     assert "paused" not in world.stored["spec"]
 
 
-async def test_a_field_dropped_over_a_restart_stays_until_the_next_difference(world: World) -> None:
-    await world.run(spec(containers=CONTAINERS, paused=True), CREATED)
+async def test_after_a_restart_managed_fields_say_what_was_named_before(world: World) -> None:
+    await world.run(spec(containers=CONTAINERS, paused=True, minReadySeconds=5), CREATED)
     world.restart()
     await world.run(spec(containers=CONTAINERS), UNCHANGED)
-    assert world.stored["spec"]["paused"]
-    await world.run(spec(containers=CONTAINERS, replicas=2), UPDATED)
+    assert world.stored["spec"]["paused"], "a server that does not say whose fields these are"
+    mine, another = {"f:spec": {"f:paused": {}}}, {"f:spec": {"f:minReadySeconds": {}}}
+    world.stored["metadata"]["managedFields"] = [
+        {"manager": "kopylite-upsert", "operation": "Update", "fieldsV1": mine},
+        {"manager": "kopylite", "operation": "Update", "fieldsV1": another},
+    ]
+    world.restart()
+    await world.run(spec(containers=CONTAINERS), UPDATED, UNCHANGED)
     assert "paused" not in world.stored["spec"]
+    assert world.stored["spec"]["minReadySeconds"] == 5
 
 
 async def test_a_list_item_dropped_over_a_restart_goes(world: World) -> None:
@@ -181,13 +190,13 @@ async def test_a_value_that_the_server_rewrites_costs_one_request_after_a_restar
 
 async def test_a_wish_is_compared_with_a_version_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     compared: list[ObjectKey] = []
-    whole = Draft.compare
+    whole = Draft.over
 
-    def counted(draft: Draft, answer: Any = None) -> Comparison:
+    def counted(draft: Draft, stored: dict[str, Any], overlay: Overlay, names: Names = NONE) -> dict[str, Any]:
         compared.append(KEY)
-        return whole(draft, answer)
+        return whole(draft, stored, overlay, names)
 
-    monkeypatch.setattr(Draft, "compare", counted)
+    monkeypatch.setattr(Draft, "over", counted)
     shape = spec(containers=CONTAINERS)
     await world.run(shape, CREATED, UNCHANGED)
     compared.clear()
@@ -299,7 +308,8 @@ async def test_a_patch_carries_only_what_differs(world: World) -> None:
 
     obj, outcome = await world.client.create_or_patch(DEPLOYMENT, KEY, shape)
     assert outcome is UPDATED
-    assert json.loads(world.server.sent[-1].body or b"") == {"spec": {"replicas": 5}}
+    uid = world.stored["metadata"]["uid"]
+    assert json.loads(world.server.sent[-1].body or b"") == {"metadata": {"uid": uid}, "spec": {"replicas": 5}}
     assert obj["note"] == "changed meanwhile"
     assert (await world.client.create_or_patch(DEPLOYMENT, KEY, lambda obj: None))[1] is UNCHANGED
 

@@ -1,0 +1,139 @@
+"""What a write through an object changes: the object as it was read, and as it is wanted. Pure.
+
+What was read is kept apart from what user code makes of the object (see `objects/reading`): a change is told from
+that, so a value that was edited in place, and is then handed back, is a change too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel
+
+from kopylite.client.codec import decode_object, encode
+from kopylite.client.draft import as_stored
+from kopylite.client.overlay import NONE, Names, Overlay, names_of
+from kopylite.client.patches import bound_steps, rebased, replaces_list, with_identity
+from kopylite.client.verbs import PatchType
+from kopylite.errors import UsageError
+from kopylite.objects import adapter_of, kind_of, to_wire, wire_of
+from kopylite.objects.fields import Field, fields_of
+from kopylite.objects.reading import bytes_of, paired, parts_of, read_from
+from kopylite.objects.wirevalues import wire_value
+
+
+class Change(NamedTuple):
+    """One change of one object.
+
+    Attributes:
+        field: what is known of the kind's fields.
+        stored: the object as it was read, in wire form.
+        merged: as it is wanted; `stored` itself when it is so already.
+        names: the list elements that it names; see `status_change`.
+    """
+
+    field: Field
+    stored: dict[str, Any]
+    merged: dict[str, Any]
+    names: Names = NONE
+
+
+def as_read(obj: Any) -> dict[str, Any]:
+    """An object in wire form as it was read, whatever user code has made of it; as it is, if it was not read."""
+    raw = bytes_of(obj)
+    return wire_of(obj) if raw is None else decode_object(raw)
+
+
+def field_of(obj: Any) -> Field:
+    """What is known of the fields of an object."""
+    return fields_of(type(obj), kind_of(obj))
+
+
+def merge_change(obj: Any, patch: Mapping[str, Any]) -> Change:
+    """The change that a JSON merge patch is. A list in it is the whole list, as merge patches have it."""
+    stored, field, desired = as_read(obj), field_of(obj), wire_value(patch)
+    lists = [part for part in parts_of(desired) if isinstance(part, list)]
+    literal = {id(part): part for found in lists for part in parts_of(found)}
+    return Change(field, stored, Overlay(literal, partial=True).merge(stored, desired, field))
+
+
+def status_change(obj: Any, status: Any, names: Names = NONE, *, exact: bool = False) -> Change:
+    """The change that a status is.
+
+    A map or a model says what is to be set; what it leaves out stays. The object's own status says it all: what user
+    code has taken out of it goes. In a list with keys (conditions), each element is taken as it is, and others stay
+    unless this process has set them before.
+
+    Args:
+        names: the list elements that this process has set before.
+        exact: what the status leaves out goes.
+    """
+    stored, field = as_read(obj), field_of(obj)
+    own = obj.get("status") if isinstance(obj, dict) else getattr(obj, "status", None)
+    whole = exact or (status is own and own is not None)
+    if status is own and bytes_of(obj) is None:
+        stored = {name: part for name, part in stored.items() if name != "status"}
+    desired, literal = _desired(obj, status, own, stored.get("status") or {}, whole=whole)
+    lists = [part for part in parts_of(desired) if isinstance(part, list)]
+    literal |= {id(part): part for found in lists for element in found for part in parts_of(element)}
+    before = stored.get("status") or {}
+    merged = Overlay(literal, partial=True).merge(before, desired, field.child("status"), names)
+    now = names_of(desired, field.child("status"), literal)
+    after = stored if merged is before else {**stored, "status": merged}
+    return Change(field, stored, after, _joined(names, now))
+
+
+def _desired(
+    obj: Any, status: Any, own: Any, stored: Mapping[str, Any], *, whole: bool
+) -> tuple[dict[str, Any], dict[int, Any]]:
+    """A status in wire form, and its literal parts."""
+    if isinstance(status, dict):
+        literal = {id(part): part for part in parts_of(status if whole else own)}
+        return status, literal
+    if isinstance(status, Mapping):
+        copy = dict(status)
+        return copy, {id(part): part for part in parts_of(copy)} if whole else {}
+    if not isinstance(status, BaseModel):
+        desired = wire_of(obj).get("status") if status is own else None
+        if not isinstance(desired, dict):
+            raise UsageError(f"status of {kind_of(obj)}: a map in wire form or a model is needed, not {type(status)}")
+        return desired, {id(part): part for part in parts_of(desired)}
+    desired = to_wire(status, nulls=not whole)
+    # A map in a model is all of it: what is not in it (any more) goes.
+    literal = {id(wire): wire for part, wire in paired(status, desired) if whole or isinstance(part, dict)}
+    raw = bytes_of(obj)
+    if status is own and raw is not None:
+        seen = wire_of(adapter_of(type(obj)).decode(raw)).get("status") or {}
+        desired = as_stored(desired, seen, stored, literal)
+    return desired, literal
+
+
+def _joined(before: Names, now: Names) -> Names:
+    """The list elements named before and now; a list that was named again has those of now."""
+    if any(step[:2] in ("k:", "v:") for step in now):
+        return now
+    return {**before, **{step: _joined(before.get(step) or NONE, inner) for step, inner in now.items()}}
+
+
+def bound(obj: Any, patch: Any, patch_type: PatchType, subresource: str | None) -> Any:
+    """A patch that somebody wrote for an object, made to fail for another one, and for another list than was read."""
+    stored = as_read(obj)
+    metadata = stored.get("metadata") or {}
+    if not metadata.get("uid"):
+        return patch
+    if patch_type == "json":
+        return bound_steps(stored, patch)
+    identity = {"uid": metadata["uid"]}
+    # Of custom resources, no status but that of a JSON patch is compared by uid; by version each is.
+    if (patch_type == "apply" and subresource == "status") or (
+        patch_type == "strategic" and replaces_list(patch, field_of(obj))
+    ):
+        identity["resourceVersion"] = metadata.get("resourceVersion") or ""
+    return with_identity(patch, identity)
+
+
+def carried_out(obj: Any, change: Change, answer: bytes) -> None:
+    """Note on an object that a change of it was carried out: the next one begins where this has led."""
+    after = rebased(change.stored, change.merged, decode_object(answer))
+    read_from(obj, encode(after))

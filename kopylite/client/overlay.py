@@ -1,0 +1,260 @@
+"""What is desired, laid over what is stored: the three-way merge behind every upsert. Pure.
+
+Objects are in wire form. `overlay` gives the object that is to be stored, and gives back the stored object itself
+when nothing has to change, so it is the decision and the write in one.
+
+A part of the desired object is either *literal* or *put in whole*:
+
+- Literal is what user code was handed out and has edited in place. It is taken as it is: what is no longer in it goes.
+- Put in whole is what user code made (`obj["spec"] = {...}`). It names the fields that matter: others stay, unless this
+  operator named them before. Lists whose elements have keys are merged by them, a union keeps only what is named
+  when it changes, any other list is one value.
+
+Names are kept in the form of managedFields (FieldsV1): {"f:spec": {"f:containers": {'k:{"name":"a"}': {...}}}}.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from kopylite.objects.fields import Field
+from kopylite.objects.wirevalues import wire_value
+
+
+class Absent(enum.Enum):
+    """The value of a field that is not there."""
+
+    ABSENT = "absent"
+
+
+ABSENT: Final = Absent.ABSENT
+
+Names = Mapping[str, Any]
+NONE: Final[Names] = {}
+
+_JSON = frozenset({dict, list, str, int, bool, type(None)})
+
+# What the API server's own admission puts into every Pod.
+_INJECTED_TOLERATIONS = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
+
+
+class Overlay:
+    """One overlay.
+
+    Args:
+        literal: the literal dicts and lists of the desired object, by id.
+        others: the fields that other managers own: they stay when this operator drops a part around them.
+        partial: of a map, what is not desired stays in any case; only list elements are dropped.
+
+    Attributes:
+        dropped: fields were taken out because this operator named them before.
+        unexplained: the stored object has fields beside those that are desired, and they are no plain defaults.
+    """
+
+    def __init__(self, literal: Mapping[int, Any], others: Names = NONE, *, partial: bool = False) -> None:
+        self._literal = literal
+        self._others = others
+        self._partial = partial
+        self.dropped = False
+        self.unexplained = False
+
+    def merge(self, stored: Any, desired: Any, field: Field, named: Names = NONE) -> Any:
+        """The object to store; `stored` itself when it holds all that is desired.
+
+        Args:
+            named: the fields that this operator named the last time.
+        """
+        return self._value(stored, desired, field, named, self._others)
+
+    def _value(self, stored: Any, desired: Any, field: Field, named: Names, others: Names) -> Any:
+        if desired is stored:
+            return stored
+        if type(desired) not in _JSON:
+            desired = wire_value(desired)
+        if desired is None:
+            return stored if stored is None else ABSENT
+        if isinstance(desired, dict):
+            if isinstance(stored, dict):
+                return self._dict(stored, desired, field, named, others)
+            return stored if _empty(stored) and field.zero and not desired else desired
+        if isinstance(desired, list):
+            if isinstance(stored, list):
+                return self._list(stored, desired, field, named, others)
+            return stored if _empty(stored) and field.zero and not desired else desired
+        return stored if field.same(None if stored is ABSENT else stored, desired) else desired
+
+    def _dict(self, stored: Any, desired: Any, field: Field, named: Names, others: Names) -> Any:
+        merged = dict(stored)
+        for name, value in desired.items():
+            step = f"f:{name}"
+            old = stored.get(name, ABSENT)
+            new = self._value(old, value, field.child(name), named.get(step) or NONE, others.get(step) or NONE)
+            if new is ABSENT:
+                merged.pop(name, None)
+            elif new is not old:
+                merged[name] = new
+        literal = id(desired) in self._literal
+        for name in stored.keys() - desired.keys():
+            if literal:
+                if stored[name] is not None:
+                    del merged[name]
+            else:
+                self._leave_out(merged, name, field.child(name), named, others)
+        if merged.keys() == stored.keys() and all(merged[name] is stored[name] for name in stored):
+            return stored
+        # Of a union nothing may be left that belongs to what it was before.
+        return {name: merged[name] for name in merged if name in desired} if field.retain else merged
+
+    def _leave_out(self, merged: dict[str, Any], name: str, field: Field, named: Names, others: Names) -> None:
+        """A stored field that is not desired (any more): it stays, unless it was this operator's."""
+        step, value = f"f:{name}", merged[name]
+        if self._partial or value is None or field.is_default(value, merged):
+            return
+        if step not in named:
+            self.unexplained = True
+            return
+        rest = _rest(value, named[step] or NONE, others.get(step), field)
+        if rest is value:
+            return
+        self.dropped = True
+        if rest is ABSENT:
+            del merged[name]
+        else:
+            merged[name] = rest
+
+    def _list(self, stored: Any, desired: Any, field: Field, named: Names, others: Names) -> Any:
+        old, new = elements_by_key(stored, field), elements_by_key(desired, field)
+        literal = id(desired) in self._literal
+        if old is None or new is None:
+            return self._whole_list(stored, desired, field, literal)
+        merged = {}
+        owned, held = _elements(named, field), _elements(others, field)
+        for key, element in new.items():
+            step, other = owned.get(key) or NONE, held.get(key) or NONE
+            merged[key] = self._value(old.get(key, ABSENT), element, field.each, step, other)
+        if literal:
+            result = list(merged.values())
+        else:
+            gone = {key for key in old if key not in new and key in owned and key not in held}
+            self.dropped |= bool(gone)
+            self.unexplained |= any(key not in new and key not in gone for key in old)
+            result = _in_place(old, merged, gone)
+        same = len(result) == len(stored) and all(a is b for a, b in zip(result, stored, strict=True))
+        return stored if same else result
+
+    def _whole_list(self, stored: Any, desired: Any, field: Field, literal: bool) -> Any:
+        extra = [] if literal else [element for element in stored if _injected(element) and element not in desired]
+        held = [element for element in stored if element not in extra] if extra else stored
+        if len(held) != len(desired):
+            return [*desired, *extra]
+        result = [
+            None if new is None else self._value(old, new, field.each, NONE, NONE)
+            for old, new in zip(held, desired, strict=True)
+        ]
+        if all(new is old for new, old in zip(result, held, strict=True)):
+            return stored
+        # Not element by element: fields of one element would end up in another. In place, they were edited there.
+        return result if literal else [*desired, *extra]
+
+
+def names_of(desired: Any, field: Field, literal: Mapping[int, Any], before: Names = NONE) -> Names:
+    """The fields that a desired object names in the parts that were put in whole.
+
+    Args:
+        before: the names of the last time; they remain where a part was not put in whole this time.
+    """
+    if isinstance(desired, dict):
+        whole = id(desired) not in literal
+        found = {} if whole else dict(before)
+        for name, value in desired.items():
+            step = f"f:{name}"
+            inner = names_of(value, field.child(name), literal, before.get(step) or NONE)
+            if value is None:
+                found.pop(step, None)
+            elif inner or whole or (isinstance(value, dict | list) and id(value) not in literal):
+                found[step] = inner
+        return found
+    if isinstance(desired, list) and (elements := elements_by_key(desired, field)) is not None:
+        steps = {_step(element, field): element for element in elements.values()}
+        named = {step: names_of(element, field.each, literal) for step, element in steps.items()}
+        whole = id(desired) not in literal
+        return {step: inner for step, inner in named.items() if inner or whole or id(steps[step]) not in literal}
+    return NONE
+
+
+def _rest(value: Any, named: Names, others: Names | None, field: Field) -> Any:
+    """What stays of a part that this operator no longer names: what others own, and in a map what it never named."""
+    if others is not None and not others:
+        return value  # somebody else wants the same
+    held = others or NONE
+    if isinstance(value, list) and (elements := elements_by_key(value, field)) is not None:
+        mine, theirs = _elements(named, field), _elements(held, field)
+        left = [element for key, element in elements.items() if key in theirs or (mine and key not in mine)]
+        return left or ABSENT
+    if not isinstance(value, dict) or (field.is_struct and not held):
+        return ABSENT
+    kept = {}
+    for name, inner in value.items():
+        step = f"f:{name}"
+        rest = inner
+        if step in named or not named or field.is_struct:
+            rest = _rest(inner, named.get(step) or NONE, held.get(step), field.child(name))
+        if rest is not ABSENT:
+            kept[name] = rest
+    return kept or ABSENT
+
+
+def _empty(value: Any) -> bool:
+    return value is None or value is ABSENT
+
+
+def _injected(element: Any) -> bool:
+    return isinstance(element, dict) and element.get("key") in _INJECTED_TOLERATIONS
+
+
+def elements_by_key(elements: Sequence[Any], field: Field) -> dict[Any, Any] | None:
+    """The elements of a keyed list by key; None when it is not keyed, or a key is missing or there twice."""
+    if field.keys is None:
+        return None
+    found = {field.key_of(element): element for element in elements}
+    return None if None in found or len(found) != len(elements) else found
+
+
+def _step(element: Any, field: Field) -> str:
+    if not field.keys:
+        return f"v:{json.dumps(element)}"
+    return f"k:{json.dumps(dict(zip(field.keys, field.key_of(element), strict=True)), separators=(',', ':'))}"
+
+
+def _elements(names: Names, field: Field) -> dict[Any, Names]:
+    """What names say of the elements of a keyed list, by key."""
+    found = {}
+    for step, inner in names.items():
+        kind, _, text = step.partition(":")
+        if kind in ("k", "v"):
+            found[field.key_of(json.loads(text))] = inner or NONE
+    return found
+
+
+def _in_place(old: Mapping[Any, Any], merged: Mapping[Any, Any], gone: set[Any]) -> list[Any]:
+    """Stored elements where they were; in the places of the desired ones, these in their own order; new ones behind."""
+    waiting = iter(merged.values())
+    result = [next(waiting) if key in merged else element for key, element in old.items() if key not in gone]
+    return [*result, *waiting]
+
+
+def managed_by(manager: str, entries: Sequence[Any]) -> tuple[Names, Names]:
+    """From managedFields: the fields of one manager, and those of all others."""
+    mine: dict[str, Any] = {}
+    others: dict[str, Any] = {}
+    for entry in entries:
+        _add(mine if entry.get("manager") == manager else others, entry.get("fieldsV1") or {})
+    return mine, others
+
+
+def _add(names: dict[str, Any], more: Mapping[str, Any]) -> None:
+    for step, inner in more.items():
+        _add(names.setdefault(step, {}), inner)

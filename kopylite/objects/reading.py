@@ -1,0 +1,80 @@
+"""What an object was read from, beside what user code makes of it, so that a write can tell what was changed.
+
+An object holds on to the bytes that it was decoded from (the cache's own, where it comes from there). They are no
+field: they are in no comparison, repr or encoding, and copies have them too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic import BaseModel
+
+from kopylite.objects.unstructured import Unstructured
+from kopylite.objects.wireschema import camel
+
+# Instances of models have it beside their fields, as a cached property would be.
+_READ = "_kopylite_read"
+
+
+def read_from(obj: Any, raw: bytes) -> None:
+    """Note which bytes an object was read from, or which state of it this process has seen since."""
+    if isinstance(obj, Unstructured):
+        obj._read = raw
+    elif hasattr(obj, "__dict__"):
+        obj.__dict__[_READ] = raw
+
+
+def bytes_of(obj: Any) -> bytes | None:
+    """The bytes that an object was read from; None for one that was not read."""
+    if isinstance(obj, Unstructured):
+        return obj._read
+    found: bytes | None = getattr(obj, "__dict__", {}).get(_READ)
+    return found
+
+
+def parts_of(value: Any) -> list[Any]:
+    """All maps, lists and models in a value, itself included, by Python's own structure."""
+    found = []
+    waiting = [value]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict | list) or _is_model(part):
+            found.append(part)
+            waiting += part if isinstance(part, list) else part.values() if isinstance(part, dict) else _inside(part)
+    return found
+
+
+def paired(value: Any, wire: Any) -> Iterator[tuple[Any, Any]]:
+    """The maps, lists and models in a value, each with the map or list in its wire form that stands for it."""
+    if isinstance(value, list) and isinstance(wire, list) and len(value) == len(wire):
+        yield value, wire
+        for inner, written in zip(value, wire, strict=True):
+            yield from paired(inner, written)
+    elif isinstance(wire, dict) and (isinstance(value, dict) or _is_model(value)):
+        yield value, wire
+        for name, inner in value.items() if isinstance(value, dict) else _named(value):
+            if name in wire:
+                yield from paired(inner, wire[name])
+
+
+def _is_model(value: Any) -> bool:
+    return isinstance(value, BaseModel) or hasattr(type(value), "attribute_map")
+
+
+def _inside(model: Any) -> Iterator[Any]:
+    return (inner for _, inner in _named(model))
+
+
+def _named(model: Any) -> Iterator[tuple[str, Any]]:
+    """The fields of a model by their names on the wire."""
+    if not isinstance(model, BaseModel):
+        for name, wire_name in type(model).attribute_map.items():
+            yield wire_name, getattr(model, name)
+        return
+    fields = type(model).model_fields
+    for name, inner in model.__dict__.items():
+        if name in fields:
+            yield fields[name].serialization_alias or camel(name), inner
+    yield from (model.model_extra or {}).items()
