@@ -29,6 +29,6 @@ def at_least(seconds: float, retry_after: float | None) -> float:
     return max(seconds, min(retry_after or 0.0, LONGEST_RETRY_AFTER))
 
 
-def kind_delay(missing: float, chance: float) -> float:
+def kind_delay(missing: float, chance: float, longest: float = LONGEST_KIND_DELAY) -> float:
     """Seconds until a kind that has been missing for so long is looked for again."""
-    return min(LONGEST_KIND_DELAY, max(FIRST_KIND_DELAY, missing * KIND_SHARE)) * (0.75 + 0.25 * chance)
+    return min(longest, max(FIRST_KIND_DELAY, missing * KIND_SHARE)) * (0.75 + 0.25 * chance)

@@ -14,7 +14,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from kopylite.cache.backoff import at_least, delay, kind_delay
+from kopylite.cache.backoff import LONGEST_DELAY, at_least, delay, kind_delay
 from kopylite.cache.record import BadFrame
 from kopylite.cache.states import Active, FindingKind, Listing, Memory, Probing, State, Streaming, Waiting, Watching
 from kopylite.cache.steps import ClosedEarly, Problem, Silence, WentBack
@@ -152,10 +152,11 @@ def _forgive(state: Watching, memory: Memory, age: float) -> Memory:
 
 
 def _look_for_kind(memory: Memory, now: float, chance: float) -> Next:
-    """The resource answers 404. Discovery knows better, and is asked at once; but not for ever at once."""
+    """The resource answers 404. Discovery knows better, and is asked at once; but not for ever at once: the two may
+    contradict each other for as long as an aggregated API is broken."""
     since = memory.missing_since
     if since is not None:
-        seconds = kind_delay(now - since, chance)
+        seconds = kind_delay(now - since, chance, LONGEST_DELAY)
     else:
         seconds = delay(memory.failures, chance) if memory.failures else 0.0
         memory = replace(memory, failures=memory.failures + 1, missing_since=now)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import logging
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 
 from kopylite.clock import SYSTEM_CLOCK, Clock
-from kopylite.controller.causes import Causes, Line, alike
 from kopylite.controller.outcome import COUNTED, Failure, NextRun, Settlement
 from kopylite.controller.reasons import REQUEUE, REQUEUE_AFTER, RETRY, Reasons
 from kopylite.controller.spec import ControllerSpec
 from kopylite.errors import ApiError, DecodeError, Forbidden, KopyliteError, ReconcileTimeout
 from kopylite.observers import ReconcileObserver
+from kopylite.reconcile.causes import Causes, Line, alike
 from kopylite.reconcile.context import Context
 from kopylite.reconcile.recorder import INVALID_OBJECT, is_publishable
 from kopylite.reconcile.request import Request
@@ -123,7 +123,7 @@ class Settler:
         message = str(error) if isinstance(error, ApiError) else f"{type(error).__name__}: {error}"
         where, trace = _place(error), None
         if level >= logging.INFO and failure is not Failure.REJECTED:  # that one is about its object
-            cause = (failure, type(error), alike(message, request), where)
+            cause = (failure, *_cause(error, message, where, request))
             line = Line(level, f"{text.partition(',')[0]}: {message}{where}")
             if not self._causes.failed(cause, request, self._clock.monotonic(), line):
                 level = logging.DEBUG
@@ -187,6 +187,18 @@ class Settler:
         if failure is Failure.GAVE_UP:
             return logging.ERROR, f"gave up after {self._max_retries} retries, waiting for the next event"
         return logging.ERROR, f"reconcile failed, next try in {after:.3f} s"
+
+
+def _cause(error: BaseException, message: str, where: str, request: Request) -> tuple[Hashable, ...]:
+    """What two failures have in common that are told as one.
+
+    Of an answer of the API: what it is about and what was asked. Of our own errors: the text, whatever line met it.
+    Of others: the line too.
+    """
+    if isinstance(error, ApiError):
+        about = (str(error.details.get("kind")), str(error.details.get("group")), error.request.partition(" ")[0])
+        return type(error).__name__, alike(error.message, request), *about
+    return type(error).__name__, alike(message, request), "" if isinstance(error, KopyliteError) else where
 
 
 def _misfits(error: BaseException) -> Iterator[DecodeError]:

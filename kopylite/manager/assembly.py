@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
@@ -84,7 +84,7 @@ def assemble(apps: Sequence[Operator], options: Options, ground: Ground, metrics
         permissions.note(error, clock.monotonic())
 
     for app in apps:
-        client, recorder = _client(app, options, ground, cache, metrics, clock)
+        client, recorder = _client(app, options, ground, cache, metrics, clock, on_forbidden)
         recorders.append(recorder)
         gates = tuple(_gates(app.cached, cache, ground.places, clock))
         for spec in app.controllers:
@@ -98,7 +98,13 @@ def assemble(apps: Sequence[Operator], options: Options, ground: Ground, metrics
 
 
 def _client(
-    app: Operator, options: Options, ground: Ground, cache: SharedCache, metrics: Metrics, clock: Clock
+    app: Operator,
+    options: Options,
+    ground: Ground,
+    cache: SharedCache,
+    metrics: Metrics,
+    clock: Clock,
+    on_forbidden: Callable[[Forbidden], None],
 ) -> tuple[Client, EventRecorder]:
     """Each App writes under its own name."""
 
@@ -117,7 +123,9 @@ def _client(
         on_misfit=on_misfit,
     )
     instance = platform.node() or app.name
-    recorder = EventRecorder(client.live, controller=app.name, instance=instance, clock=clock)
+    recorder = EventRecorder(
+        client.live, controller=app.name, instance=instance, clock=clock, on_forbidden=on_forbidden
+    )
     return client, recorder
 
 

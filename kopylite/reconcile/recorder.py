@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, TypeGuard
@@ -22,6 +23,7 @@ import anyio
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.errors import (
     AlreadyExists,
+    ApiError,
     Forbidden,
     KopyliteError,
     NamespaceNotFound,
@@ -30,6 +32,8 @@ from kopylite.errors import (
     TransportError,
 )
 from kopylite.objects import Kind, Unstructured, key_of, kind_of, meta_of
+from kopylite.reconcile.causes import Causes, Line, alike
+from kopylite.reconcile.request import Request
 from kopylite.workqueue.ratelimiters import TokenBucket
 
 if TYPE_CHECKING:
@@ -93,10 +97,21 @@ class EventRecorder:
         controller: reportingController, e.g. "example.com/myapp".
         instance: reportingInstance, e.g. the pod's name.
         clock: of the time stamps and intervals.
+        on_forbidden: told of each Event that the API server refused to take.
     """
 
-    def __init__(self, client: LiveClient, *, controller: str, instance: str, clock: Clock = SYSTEM_CLOCK) -> None:
+    def __init__(
+        self,
+        client: LiveClient,
+        *,
+        controller: str,
+        instance: str,
+        clock: Clock = SYSTEM_CLOCK,
+        on_forbidden: Callable[[Forbidden], None] = lambda error: None,
+    ) -> None:
         self._client = client
+        self._on_forbidden = on_forbidden
+        self._losses = Causes()
         self._controller = controller
         self._instance = cut(instance, MAX_REASON)
         self._clock = clock
@@ -159,6 +174,7 @@ class EventRecorder:
             for key, series in list(self._pending.items()):
                 if series.not_before <= now:
                     await self._publish(key, series)
+            self._say(self._losses.due(self._clock.monotonic()))
             times = [series.not_before for series in self._pending.values()]
             wait = max(0.0, min(times) - self._clock.monotonic()) if times else None
             with anyio.move_on_after(wait):
@@ -168,6 +184,7 @@ class EventRecorder:
         """Publish what is pending, each once, without regard to intervals. For the end; give it a limit."""
         for key, series in list(self._pending.items()):
             await self._publish(key, series)
+        self._say(self._losses.due(self._clock.monotonic(), all_of_them=True))
 
     def _may_publish(self, about: str, now: float) -> bool:
         """Whether there is room for one more series, and the object may have one more."""
@@ -218,9 +235,11 @@ class EventRecorder:
                 pause = RETRY_INTERVAL * (0.75 + 0.5 * self._clock.random())
                 series.not_before = self._clock.monotonic() + pause
                 return
-            _log_loss(series, error)
+            self._note_loss(series, error)
         except KopyliteError as error:
-            _log_loss(series, error)
+            self._note_loss(series, error)
+        else:
+            self._losses.worked(_about(series))
         # The first repeat is news; the later ones can wait.
         series.not_before = self._clock.monotonic() + SERIES_INTERVAL if series.written or count > 1 else 0.0
         series.written = count
@@ -228,6 +247,26 @@ class EventRecorder:
         # While this one was sent, another may have begun under its key.
         if series.count == count and self._pending.get(key) is series:
             del self._pending[key]
+
+    def _note_loss(self, series: _Series, error: KopyliteError) -> None:
+        """Say that an Event is lost: in full what is new, and how often the same happened from time to time."""
+        about, text = _about(series), f"Event {series.event['reason']} was not published: {error}"
+        if isinstance(error, NamespaceTerminating | NamespaceNotFound):  # nobody will miss it
+            LOGGER.debug("%s", text)
+            return
+        if isinstance(error, Forbidden):
+            self._on_forbidden(error)
+            text += "; let it create and patch events of events.k8s.io"
+        message = error.message if isinstance(error, ApiError) else str(error)
+        cause = (type(error).__name__, alike(message, about))
+        if self._losses.failed(cause, about, self._clock.monotonic(), Line(logging.WARNING, text)):
+            LOGGER.warning("%s", text)
+        else:
+            LOGGER.debug("%s", text)
+
+    def _say(self, lines: Iterable[Line]) -> None:
+        for line in lines:
+            LOGGER.log(line.level, "%s", line.text)
 
     async def _send(self, series: _Series) -> None:
         """Have the server know the count of a series: by a patch, or by a new Event where it has none."""
@@ -263,12 +302,9 @@ def is_publishable(obj: Unstructured | None) -> TypeGuard[Unstructured]:
     return obj is not None and bool(obj.api_version and obj.kind and obj.name)
 
 
-def _log_loss(series: _Series, error: KopyliteError) -> None:
-    if isinstance(error, NamespaceTerminating | NamespaceNotFound):  # nobody will miss it
-        LOGGER.debug("Event %s was not published: %s", series.event["reason"], error)
-        return
-    hint = "; let it create and patch events of events.k8s.io" if isinstance(error, Forbidden) else ""
-    LOGGER.warning("Event %s was not published: %s%s", series.event["reason"], error, hint)
+def _about(series: _Series) -> Request:
+    regarding = series.event["regarding"]
+    return Request(regarding.get("namespace", ""), regarding["name"])
 
 
 def _reference(obj: Any) -> dict[str, str]:

@@ -1,6 +1,7 @@
-"""WatchState against a model of a server that goes wrong in any order.
+"""WatchState against a model of a server that goes wrong in any order, and against a model of itself.
 
-The driver here is a loop of ten lines: no sockets, no tasks, time is a number.
+The driver here is a loop of ten lines: no sockets, no tasks, time is a number. Every step that the machine takes is
+compared with what `Expected` says, which was written from the rules and shares no code with it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,19 @@ from hypothesis import strategies as st
 
 from kopylite.cache.backoff import LONGEST_RETRY_AFTER
 from kopylite.cache.record import BadFrame, Bookmark, Frame, Page, Record
-from kopylite.cache.steps import FindKind, ListPage, OpenWatch, Probe, Sleep, Snapshot, Verdict
+from kopylite.cache.steps import (
+    ClosedEarly,
+    FindKind,
+    ListPage,
+    OpenWatch,
+    Probe,
+    Silence,
+    Sleep,
+    Snapshot,
+    Step,
+    Verdict,
+    WentBack,
+)
 from kopylite.cache.store import Store
 from kopylite.cache.watchstate import WatchState
 from kopylite.errors import (
@@ -30,7 +43,7 @@ from kopylite.errors import (
 
 FAULTS = [
     "break", "clean", "refuse", "forbid", "expire", "expire http", "garbage", "silent", "busy", "internal",
-    "no kind", "reset", "replay", "invalid",
+    "no kind", "reset", "replay", "invalid", "lived", "delivers and breaks", "delivers garbage", "404",
 ]  # fmt: skip
 
 
@@ -66,8 +79,9 @@ class Server:
         version, _, at = step.continue_token.partition(":")
         state = self.snapshots.setdefault(int(version or self.version), list(self.objects.values()))
         begin, end = int(at or 0), int(at or 0) + 2 if step.limit else len(state)
-        shown = version or str(self.version)
-        return Page(state[begin:end], shown, f"{shown}:{end}" if end < len(state) else "")
+        first = version or str(self.version)
+        # Later pages of this server show where it is by then: only the first page's version misses nothing.
+        return Page(state[begin:end], str(self.version), f"{first}:{end}" if end < len(state) else "")
 
     def reset(self) -> None:
         """Restored from a backup of long ago."""
@@ -78,8 +92,112 @@ class Server:
 
 
 @dataclass
+class Expected:
+    """What has to come next, by the rules; each rule is one line of facts, and knows nothing of states.
+
+    Attributes:
+        task: find, list, probe or watch.
+        again: discovery has answered before.
+        version: where a watch has to begin.
+        token, first, whole: of the list in progress.
+        refused: the server does not stream initial states.
+        broken: initial streams in a row that did not end.
+        strikes: unreadable or refused in the open watch, since the last event.
+        pause: whether a Sleep may come (None), must not (False) or must (True).
+    """
+
+    task: str = "find"
+    again: bool = False
+    version: str = ""
+    token: str = ""
+    first: str = ""
+    whole: bool = False
+    refused: bool = False
+    broken: int = 0
+    strikes: int = 0
+    pause: bool | None = False
+    delivered: bool = False
+    opened: float | None = None
+    initial: bool = False
+
+    def check(self, step: Step) -> None:
+        if isinstance(step, Sleep):
+            assert self.pause is not False, "it sleeps without a reason"
+            self.pause = False
+            return
+        assert self.pause is not True, "it does not wait"
+        self.pause = False
+        if self.task == "find":
+            assert step == FindKind(self.again)
+        elif self.task == "probe":
+            assert step == Probe()
+        elif self.task == "watch":
+            assert isinstance(step, OpenWatch)
+            assert (step.version, step.initial) == (self.version, False)
+        elif self.token or self.whole or self.refused or self.broken >= 2:
+            assert step == ListPage(0 if self.whole else 500, self.token)
+        else:
+            assert isinstance(step, OpenWatch)
+            assert (step.version, step.initial) == ("", True)
+        if isinstance(step, OpenWatch):
+            self.initial, self.opened, self.delivered = step.initial, None, False
+
+    def find(self, there: bool) -> None:
+        self.task, self.again = ("list" if there else "find"), True
+        self.pause = None if there else True
+        self.token, self.whole = "", False
+        if there:
+            self.pause = False
+
+    def page(self, page: Page) -> None:
+        self.first = self.first if self.token else page.resource_version
+        self.token = page.continue_token
+        if not self.token:
+            self.whole_state(self.first)
+
+    def whole_state(self, version: str) -> None:
+        self.task, self.version, self.broken, self.strikes = "watch", version, 0, 0
+        self.token, self.whole, self.initial, self.delivered = "", False, False, False
+
+    def event(self, version: str) -> None:
+        self.version, self.strikes, self.delivered = version, 0, True
+
+    def probe(self, older: bool) -> None:
+        self.task = "list" if older else "watch"
+        if older:
+            self.strikes, self.pause = 0, None
+
+    def fail(self, error: Exception, now: float) -> None:
+        is_open, self.opened_at = self.opened is not None, self.opened
+        age = now - self.opened if self.opened is not None else 0.0
+        self.opened = None
+        connection = isinstance(error, StreamBroken | ConnectionFailed)
+        refusal = isinstance(error, Invalid | BadRequest)
+        self.pause = None
+        if isinstance(error, KindNotFound):
+            self.task, self.token, self.whole, self.again = "find", "", False, True
+        elif self.task == "list" and self.initial:
+            self.refused = self.refused or refusal
+            self.broken += not refusal and not isinstance(error, ConnectionFailed | TooManyRequests)
+        elif self.task == "list" and self.whole:
+            self.whole, self.token = False, ""
+        elif self.task == "list" and self.token and (refusal or isinstance(error, Expired)):
+            self.whole, self.token = True, ""
+        elif self.task == "watch":
+            if isinstance(error, BadFrame) or (is_open and isinstance(error, ApiError)):
+                self.strikes += not isinstance(error, TooManyRequests)
+            if refusal or isinstance(error, Expired | WentBack) or self.strikes == 3 or not self.version:
+                self.task, self.strikes = "list", 0
+            elif connection and not isinstance(error, ClosedEarly):
+                self.task = "probe"
+                if is_open and not isinstance(error, Silence) and (self.delivered or age >= 5):
+                    self.pause = False
+        self.initial = False
+
+
+@dataclass
 class Driver:
-    """Does what the state says, against the model."""
+    """Does what the state says, against the models."""
 
     server: Server
     state: WatchState
@@ -87,6 +205,7 @@ class Driver:
     now: float = 0.0
     requests: int = 0
     live: int | None = None  # the version up to which the open watch has sent, if one is open
+    expected: Expected = field(default_factory=Expected)
 
     def step(self, fault: str | None) -> None:
         """One step; with a fault, unless it is a pause."""
@@ -94,6 +213,7 @@ class Driver:
             self.read(fault)
             return
         step = self.state.next(0.5)
+        self.expected.check(step)
         if isinstance(step, Sleep):
             assert 0 < step.seconds <= LONGEST_RETRY_AFTER
             self.now += step.seconds
@@ -102,72 +222,107 @@ class Driver:
         try:
             self.take(step, fault)
         except (ApiError, StreamBroken, ConnectionFailed, KindNotFound) as error:
-            self.live = None
-            self.state.failed(error, self.now, 0.5)
+            self.failed(error)
 
-    def take(self, step: object, fault: str | None) -> None:
+    def failed(self, error: Exception) -> None:
+        self.live = None
+        self.state.failed(error, self.now, 0.5)
+        self.expected.fail(error, self.now)
+
+    def take(self, step: Step, fault: str | None) -> None:
         server, state = self.server, self.state
         if isinstance(step, OpenWatch):
             state.opening(step, self.now)
         raise_fault(fault)
         if isinstance(step, FindKind):
-            if step.again and not server.served:
+            gone = step.again and not server.served
+            self.expected.find(not gone)
+            if gone:
                 self.replace(state.kind_missing(KindNotFound("gone"), self.now, 0.5))
             else:
                 state.found()
-        elif not server.served:
+        elif not server.served or fault == "404":
             raise KindNotFound("404")
         elif isinstance(step, ListPage):
-            self.replace(state.listed(server.page(step)))
+            page = server.page(step)
+            self.replace(state.listed(page))
+            self.expected.page(page)
         elif isinstance(step, Probe):
-            state.probed(str(server.version), self.now)
+            self.expected.probe(server.version < int(state.version))
+            state.probed(str(server.version), self.now, 0.5)
         elif isinstance(step, OpenWatch):
-            if step.initial and not server.streaming:
-                raise Invalid("sendInitialEvents is forbidden")
-            state.opened(self.now)
-            if step.initial:
-                for item in server.objects.values():
-                    self.receive(("ADDED", item))
-                self.receive(("BOOKMARK", Bookmark(str(server.version), True)))
-            self.live = server.version if step.initial else int(step.version)
+            self.open(step)
+
+    def open(self, step: OpenWatch) -> None:
+        server, state = self.server, self.state
+        if step.initial and not server.streaming:
+            raise Invalid("sendInitialEvents is forbidden")
+        state.opened(self.now)
+        self.expected.opened = self.now
+        if step.initial:
+            for item in server.objects.values():
+                self.receive(("ADDED", item))
+            self.receive(("BOOKMARK", Bookmark(str(server.version), True)))
+        self.live = server.version if step.initial else int(step.version)
 
     def read(self, fault: str | None) -> None:
         """What the open watch brings."""
         state, server = self.state, self.server
         assert self.live is not None
-        self.now += 1
+        self.now += 7 if fault == "lived" else 1
         try:
             if fault == "clean":
                 self.live = None
-                state.closed(self.now, 0.5)
+                error = state.closed(self.now, 0.5)
+                age, delivered = self.now - (self.expected.opened or 0.0), self.expected.delivered
+                assert (error is None) == (delivered or age >= 5)
+                if error is not None:
+                    self.expected.fail(error, self.now)
+                self.expected.opened = None
             elif fault == "silent" or server.version < self.live:  # a watch from the future brings nothing
                 self.live = None
                 self.now = state.deadline()
-                state.silent(self.now, 0.5)
+                self.expected.fail(state.silent(self.now, 0.5), self.now)
             elif fault == "replay" and server.history:
                 _, word, item = server.history[0]
                 self.receive((word, item))
             elif fault == "no kind":
                 raise StreamBroken("the server closes the watches of a kind that goes")
             else:
-                raise_fault(fault)
-                if not server.served:
-                    raise StreamBroken("gone")
-                for version, word, item in server.history:
-                    if version > self.live:
-                        self.receive((word, item))
-                        self.live = version
+                self.deliver(fault)
         except (ApiError, StreamBroken, ConnectionFailed) as error:
-            self.live = None
-            state.failed(error, self.now, 0.5)
+            self.failed(error)
+
+    def deliver(self, fault: str | None) -> None:
+        assert self.live is not None
+        raise_fault(fault)
+        if not self.server.served:
+            raise StreamBroken("gone")
+        for version, word, item in list(self.server.history):
+            if version > self.live:
+                self.live = version
+                self.receive((word, item))
+        if fault == "lived":
+            raise StreamBroken("a load balancer cuts idle connections")
+        if fault == "delivers and breaks":
+            raise StreamBroken("reset by peer")
+        if fault == "delivers garbage":
+            raise BadFrame("garbage")
 
     def receive(self, frame: Frame) -> None:
-        verdict = self.state.received(frame)
         word, content = frame
+        collecting = self.expected.initial
+        verdict = self.state.received(frame)
         if verdict is Verdict.REPLACE:
+            assert isinstance(content, Bookmark)
             self.replace(self.state.snapshot())
+            self.expected.whole_state(content.resource_version)
+            self.expected.opened = self.now
         elif verdict is Verdict.APPLY:
             assert isinstance(content, Record)
+            assert not collecting
+            if content.resource_version != self.expected.version:
+                self.expected.event(content.resource_version)
             if word == "DELETED":
                 self.store.remove(content.key, content)
             else:
@@ -252,4 +407,5 @@ def test_no_fault_that_stays_makes_a_hot_loop(faults: list[str], streaming: bool
         driver.step(faults[count % len(faults)])
         count += 1
     # At 30 s on average half an hour of retries makes 120 requests; each may be a probe, a list and a watch.
-    assert driver.requests < 700
+    # What lives for 7 s may be opened again at once: four requests for each of those.
+    assert driver.requests < (3600 / 7 * 4 if "lived" in faults else 700)

@@ -56,6 +56,24 @@ def test_one_cause_over_many_keys_is_one_line_and_each_refusal_is_passed_on(capl
     assert "Forbidden: 403" not in caplog.messages[0]
 
 
+def test_what_is_refused_of_another_resource_or_with_another_verb_is_another_cause(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    spec = ControllerSpec(name="widget", kind=Kind("example.com/v1", "Widget"), reconcile=nothing)
+    settler = Settler(spec, WorkQueue(), Reasons(), ReconcileObserver())
+    environment, request = Environment("widget", cast("Client", None)), Request("shop", "a")
+    for resource, verb, method in (
+        ("secrets", "create", "POST"),
+        ("configmaps", "create", "POST"),
+        ("secrets", "patch", "PATCH"),
+    ):
+        for name in ("a", "a-7d9f"):
+            text = f'{resource} "{name}" is forbidden: User "bob" cannot {verb} resource "{resource}" in API group ""'
+            error = Forbidden(text, details={"kind": resource, "name": name}, request=f"{method} /api/v1/{name}")
+            settler.settle(Context(environment, request), request, 0, settle_error(error), error, 0.1)
+    assert len(caplog.messages) == 3
+
+
 def test_what_was_not_told_of_each_run_is_told_as_a_number_and_at_the_latest_when_it_stops(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -80,7 +98,7 @@ def test_what_was_not_told_of_each_run_is_told_as_a_number_and_at_the_latest_whe
     assert second.startswith("reconcile failed: KindNotFound: is its CRD installed?; ")
     assert "shop/a0" in second
     assert "shop/a1" in second
-    assert "failed of it in" in last
+    assert "more times in" in last
 
 
 def test_a_traceback_is_shown_once_for_each_cause(

@@ -332,3 +332,18 @@ def test_nobody_misses_the_events_of_a_namespace_that_goes(
     bench.play(script)
     assert bench.server.verbs == ["create"]
     assert caplog.text == ""
+
+
+def test_events_that_are_all_refused_for_one_reason_are_one_line_and_a_number(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench.server.refusals = [Forbidden(f'events "a{number}.17" is forbidden: no') for number in range(100)]
+
+    async def script() -> None:
+        for number in range(100):
+            bench.recorder.event(widget(f"a{number}", f"uid-{number}"), "Made", "made it")
+
+    bench.play(script)
+    assert len(bench.server.requests) == 100
+    assert len(caplog.messages) == 2
+    assert "; 99 more times in " in caplog.messages[1]

@@ -100,8 +100,8 @@ class Causes:
                 lines.append(Line(logging.INFO, text))
                 known.untold, known.retold = 0, False
             elif known.untold and late:
-                runs = f"{known.untold} more run{'s' if known.untold > 1 else ''}"
-                text = f"{known.text}; {runs} of {_counted(known.met)} failed of it in {now - known.told_at:.0f} s"
+                times = f"{known.untold} more time{'s' if known.untold > 1 else ''} in {now - known.told_at:.0f} s"
+                text = f"{known.text}; {times}, for {_counted(known.met)}"
                 lines.append(Line(known.level, text))
                 known.told_at, known.pause = now, min(known.pause * 2, LONGEST_PAUSE)
                 known.untold, known.retold = 0, True

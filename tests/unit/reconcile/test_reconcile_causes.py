@@ -4,8 +4,8 @@ import logging
 
 import pytest
 
-from kopylite.controller.causes import FIRST_PAUSE, LONGEST_PAUSE, OVER_SECONDS, Causes, Line, alike
 from kopylite.reconcile import Request
+from kopylite.reconcile.causes import FIRST_PAUSE, LONGEST_PAUSE, OVER_SECONDS, Causes, Line, alike
 
 LINE = Line(logging.ERROR, "reconcile failed: boom")
 
@@ -24,8 +24,8 @@ def test_one_cause_over_many_keys_and_runs_is_told_once_and_then_as_numbers_that
         told += [(second, line.text) for line in causes.due(float(second))]
     assert news == 1
     assert [second for second, _ in told] == [10, 30, 70, 150, 310, 610, 910]
-    assert told[0][1].startswith("reconcile failed: boom; 549 more runs of 50 keys (")
-    assert told[1][1].endswith("failed of it in 20 s")
+    assert told[0][1].startswith("reconcile failed: boom; 549 more times in 10 s, for 50 keys (")
+    assert "more times in 20 s, for 50 keys (" in told[1][1]
 
 
 def test_its_end_is_told_once_all_keys_work_again() -> None:
@@ -68,7 +68,7 @@ def test_a_failure_that_nothing_follows_is_told_all_the_same() -> None:
     assert causes.due(FIRST_PAUSE - 1) == []
     [line] = causes.due(FIRST_PAUSE)
     assert line.level == logging.ERROR
-    assert "1 more run of shop/a2 failed of it" in line.text
+    assert "1 more time in 10 s, for shop/a2" in line.text
 
 
 def test_at_the_end_everything_is_told() -> None:
