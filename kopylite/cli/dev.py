@@ -6,7 +6,7 @@ import json
 import logging
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -96,9 +96,10 @@ def _published(source: Path, target: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        # A second `--dev` in this folder has put its own there.
-        if target.exists() and target.read_text() == text:
-            target.unlink()
+        # A second `--dev` in this folder has put its own there, or somebody has taken it away.
+        with suppress(OSError):
+            if target.read_bytes() == text.encode():
+                target.unlink()
 
 
 @contextmanager

@@ -185,7 +185,10 @@ async def _operate(apps: Sequence[App], args: argparse.Namespace, signals: StopS
     config = load_config(
         args.kubeconfig, args.context, anonymous=args.anonymous, allow_plain_http=args.allow_plain_http
     )
-    manager = Manager(apps, config, options_of(args))
+    try:
+        manager = Manager(apps, config, options_of(args))
+    except RegistrationError as error:
+        raise RegistrationError(f"{', '.join(args.target)}: {error}") from None
     with signals.passed_to(manager.stop):
         return await manager.run()
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING
 
+from kopylite.boundary import say
 from kopylite.errors import KubeconfigError, RegistrationError, UsageError
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def load_app(target: str) -> App:
     Raises:
         ModuleNotLoaded: there is no such module; or, with its own error as the cause, it fails to import.
         AttributeNotFound: the module has no such attribute, or it is no App.
-        RegistrationError: it declares something wrongly, or has no controllers; the message names file and line.
+        RegistrationError: it declares something wrongly; the message names file and line.
     """
     from kopylite.app import App
 
@@ -86,9 +87,8 @@ def load_module(place: str) -> ModuleType:
         raise RegistrationError(f"{_place_of(error)}{error}") from None
     except SystemExit as error:
         raise ModuleNotLoaded(f"{_place_of(error)}{place} ends the process instead of being imported") from None
-    except Exception as error:
-        text = f"{place} cannot be imported: {type(error).__name__}: {error}"
-        raise ModuleNotLoaded(text) from _as_the_user_sees(error)
+    except BaseException as error:  # whatever it is, it is about this module, and no signal: those have handlers
+        raise ModuleNotLoaded(f"{place} cannot be imported: {say(error)}") from _as_the_user_sees(error)
 
 
 def _load_file(path: Path) -> ModuleType:
@@ -148,7 +148,7 @@ def _place_of(error: BaseException) -> str:
     return place
 
 
-def _as_the_user_sees(error: Exception) -> Exception:
+def _as_the_user_sees(error: BaseException) -> BaseException:
     """The error without the frames that led to the user's module: they are of no help to anybody."""
     trace: TracebackType | None = error.__traceback__
     while trace is not None and _is_machinery(trace.tb_frame.f_code.co_filename):

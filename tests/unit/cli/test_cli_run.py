@@ -111,7 +111,7 @@ async def start(folder: Path) -> AsyncIterator[Start]:
         ("no_such_module:app", Exit.MODULE, "there is no module 'no_such_module'"),
         ("shop_operator:nothing", Exit.ATTRIBUTE, "has no attribute 'nothing'; it has the App app, empty"),
         ("shop_operator:number", Exit.ATTRIBUTE, "is a int and not a kopylite.App"),
-        ("shop_operator:empty", Exit.REGISTRATION, "'empty' has no controllers"),
+        ("shop_operator:empty", Exit.REGISTRATION, "shop_operator:empty: app 'empty' has no controllers"),
         ("shop_operator.py:app --kubeconfig /nowhere/kubeconfig", Exit.KUBECONFIG, "/nowhere/kubeconfig"),
         ("shop_operator:app --context other", Exit.KUBECONFIG, "other"),
     ],

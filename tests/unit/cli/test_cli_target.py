@@ -99,6 +99,24 @@ def test_the_traceback_of_a_module_that_fails_begins_in_that_module(folder: Path
         ]
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import asyncio\nraise asyncio.CancelledError\n",
+        "class Odd(BaseException):\n    def __str__(self):\n        raise ValueError\nraise Odd\n",
+        "raise BaseExceptionGroup('x', [KeyboardInterrupt()])\n",
+        "def f():\n    f()\nf()\n",
+        "\0",
+        "x = (",
+    ],
+)
+def test_whatever_a_module_raises_is_one_documented_error(folder: Path, source: str) -> None:
+    (folder / "odd_operator.py").write_text(source)
+    for target in ("odd_operator", "odd_operator.py"):
+        with pytest.raises(ModuleNotLoaded, match="odd_operator"):
+            load_app(target)
+
+
 def test_a_module_that_ends_the_process_is_one_that_cannot_be_imported(folder: Path) -> None:
     (folder / "script.py").write_text("import sys\nsys.exit(0)\n")
     with pytest.raises(ModuleNotLoaded, match=r"^script\.py:2: script ends the process"):
