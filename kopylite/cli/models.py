@@ -15,7 +15,8 @@ EPILOG = """\
 examples:
   kopylite models certificates.yaml > certificates.py      the classes of the version that is stored
   kopylite models certificates.yaml --version v1beta1      of another one
-  kubectl get crd issuers.cert-manager.io -o yaml | kopylite models -
+  kopylite models bundle.yaml --kind Issuer --kind Certificate     two of the kinds of a file
+  kubectl get crd -o yaml | kopylite models -              all that a cluster has, in one module
 """
 
 
@@ -23,15 +24,15 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add `models` and its options."""
     parser = subparsers.add_parser(
         "models",
-        help="print pydantic models for a foreign CRD",
-        description="Print Python source with pydantic models for the kind of a CustomResourceDefinition.",
+        help="print pydantic models for foreign CRDs",
+        description="Print Python source with pydantic models for CustomResourceDefinitions: one module for all.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("file", metavar="FILE", help="a YAML or JSON file with a CustomResourceDefinition; - is stdin")
-    parser.add_argument("--kind", metavar="NAME", help="which CRD of the file, by its kind, if there are several")
-    parser.add_argument("--version", metavar="NAME", help="of the CRD; default: the version that is stored")
+    parser.add_argument("file", metavar="FILE", help="a YAML or JSON file with CustomResourceDefinitions; - is stdin")
+    parser.add_argument("--kind", metavar="NAME", action="append", help="only this kind of the file; may be repeated")
+    parser.add_argument("--version", metavar="NAME", help="of the CRDs; default: the version that is stored")
     parser.add_argument(
         "--no-descriptions", dest="descriptions", action="store_false", help="leave docstrings and descriptions out"
     )
@@ -49,8 +50,8 @@ def run(args: argparse.Namespace, signals: StopSignals) -> int:
     return Exit.STOPPED
 
 
-def _read(name: str, kind: str | None) -> dict[str, Any]:
-    """The CRDs of a file, or the one of a kind."""
+def _read(name: str, kinds: list[str] | None) -> list[dict[str, Any]]:
+    """The CRDs of a file, or those of some kinds."""
     from kopylite.objects.yamlread import read_documents
 
     try:
@@ -65,12 +66,19 @@ def _read(name: str, kind: str | None) -> dict[str, Any]:
     ]
     if not found:
         raise UsageError(f"{name} has no CustomResourceDefinition")
-    kinds = {crd["spec"]["names"]["kind"]: crd for crd in found}
-    if kind is None and len(kinds) > 1:
-        raise UsageError(f"{name} has several CustomResourceDefinitions; name one: --kind {' | '.join(kinds)}")
-    if kind is not None and kind not in kinds:
-        raise UsageError(f"{name} has no kind {kind}; it has {', '.join(kinds)}")
-    return kinds[kind] if kind else next(iter(kinds.values()))
+    if not kinds:
+        return found
+    there = [_kind(crd) for crd in found]
+    if missing := [kind for kind in kinds if kind not in there]:
+        raise UsageError(f"{name} has no kind {missing[0]}; it has {', '.join(there)}")
+    return [crd for crd in found if _kind(crd) in kinds]
+
+
+def _kind(crd: dict[str, Any]) -> str:
+    try:
+        return str(crd["spec"]["names"]["kind"])
+    except (KeyError, TypeError):
+        return "(no kind)"
 
 
 def _items(document: Any) -> list[Any]:

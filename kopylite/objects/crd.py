@@ -115,7 +115,8 @@ def _version(declaration: Declaration, cls: ResourceClass) -> dict[str, Any]:
     schema = _object_schema(cls, declaration)
     version["schema"] = {"openAPIV3Schema": schema}
     subresources: dict[str, Any] = {}
-    if "status" in schema["properties"] and declaration.status_subresource:
+    wanted = declaration.status_subresource
+    if "status" in schema["properties"] if wanted is None else wanted:
         subresources["status"] = {}
     if scale := declaration.scale:
         subresources["scale"] = {"specReplicasPath": scale.spec_replicas, "statusReplicasPath": scale.status_replicas}

@@ -8,22 +8,22 @@ new CRD has it too.
 from __future__ import annotations
 
 import io
-import re
-import textwrap
 import tokenize
-from collections.abc import Mapping
-from pprint import pformat
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from kopylite.errors import UsageError
+from kopylite.objects.crdinput import CrdInput, CrdVersion, read_crd
 from kopylite.objects.jsonschema import PRESERVE_UNKNOWN
 from kopylite.objects.resource import plural_of
 from kopylite.objects.sourcenames import class_name, python_name, singular
-from kopylite.objects.sourcetypes import field_type, optional
+from kopylite.objects.sourcetext import WIDTH, docstring, literal, long_text, quoted
+from kopylite.objects.sourcetypes import FieldType, field_type, optional
 
 Schema = Mapping[str, Any]
 
-_WIDTH = 110
 # Where an imported name may come from, in the order of the imports.
 _IMPORTS: list[dict[str, tuple[str, ...]]] = [
     {"datetime": ("date", "datetime"), "typing": ("Annotated", "Any", "Literal")},
@@ -40,63 +40,84 @@ _OBJECT_KEYS = (
     "x-kubernetes-map-type", "x-kubernetes-validations", "x-kubernetes-embedded-resource",
     "minProperties", "maxProperties", "allOf", "anyOf", "oneOf", "not",
 )  # fmt: skip
+# What a schema says of the field that has it, and not of the object.
+_OF_THE_FIELD = frozenset({"description", "default", "nullable"})
+# Fields of every kind, that its class does not declare as others.
+_OWN_FIELDS = frozenset({"apiVersion", "kind", "metadata", "spec", "status"})
 _APPROVAL = "api-approved.kubernetes.io"
 
 
-def models_of(crd: Mapping[str, Any], version: str | None = None, *, descriptions: bool = True) -> str:
-    """The source of a module with the classes of a CRD.
+def models_of(
+    crds: Mapping[str, Any] | Sequence[Mapping[str, Any]], version: str | None = None, *, descriptions: bool = True
+) -> str:
+    """The source of one module with the classes of a CRD, or of several.
+
+    Nothing but classes, fields and literals comes out, whatever the CRDs hold.
 
     Args:
-        crd: the CustomResourceDefinition (apiextensions.k8s.io/v1) as a dict.
-        version: which of its versions; None: the one that is stored.
+        crds: a CustomResourceDefinition (apiextensions.k8s.io/v1) as a dict, or a list of some.
+        version: which of their versions; None: the one that is stored.
         descriptions: take the descriptions over as docstrings and field descriptions.
 
     Raises:
-        UsageError: it is no CRD, or has no such version, or no schema.
+        UsageError: one is no CRD, has names that no API server would accept, is nested too deep, or has no such
+            version or no schema.
     """
-    if crd.get("kind") != "CustomResourceDefinition" or crd.get("apiVersion") != "apiextensions.k8s.io/v1":
-        raise UsageError(f"not an apiextensions.k8s.io/v1 CustomResourceDefinition, but a {crd.get('kind')}")
-    name = crd["metadata"]["name"]
-    versions = {entry["name"]: entry for entry in crd["spec"]["versions"]}
-    chosen = version or next(found for found, entry in versions.items() if entry["storage"])
-    if chosen not in versions:
-        raise UsageError(f"{name} has no version {chosen}; it has {', '.join(versions)}")
-    schema = versions[chosen].get("schema", {}).get("openAPIV3Schema")
-    if not schema:
-        raise UsageError(f"{name} has no schema for {chosen}")
-    return _Module(descriptions=descriptions).render(crd, versions[chosen], schema)
+    found = [read_crd(crd) for crd in ([crds] if isinstance(crds, Mapping) else crds)]
+    chosen = [(crd, _chosen(crd, version)) for crd in found]
+    return _Module([crd.kind for crd in found], descriptions=descriptions).render(chosen)
+
+
+def _chosen(crd: CrdInput, version: str | None) -> CrdVersion:
+    name = version or next((entry.name for entry in crd.versions.values() if entry.storage), "")
+    if name not in crd.versions:
+        wanted = f"version {name}" if name else "version that is stored"
+        raise UsageError(f"{crd.name} has no {wanted}; it has {', '.join(crd.versions)}")
+    if not crd.versions[name].schema:
+        raise UsageError(f"{crd.name} has no schema for {name}")
+    return crd.versions[name]
 
 
 class _Module:
-    """The source of one module. Inner classes come first; equal schemas share a class."""
+    """The source of one module. Inner classes come first; equal schemas share a class.
 
-    def __init__(self, *, descriptions: bool) -> None:
+    Args:
+        kinds: their classes get these names where they can.
+    """
+
+    def __init__(self, kinds: Sequence[str], *, descriptions: bool) -> None:
         self._descriptions = descriptions
         self._classes: list[str] = []
-        # Class name → its schema without what belongs to the field. Imported names are taken by nobody's schema.
-        self._taken: dict[str, Schema] = {
-            name: {} for modules in _IMPORTS for names in modules.values() for name in names
+        # Class name → its schema, as JSON, without what belongs to the field. Names that are imported, and those of
+        # the kinds, are taken by nobody's schema.
+        self._taken: dict[str, bytes] = {
+            name: b"" for modules in _IMPORTS for names in modules.values() for name in names
         }
+        self._counts: dict[str, int] = {}
+        self._numbers: dict[tuple[str, bytes], str] = {}
+        self._kinds = [self._reserve(class_name((kind,))) for kind in kinds]
 
-    def render(self, crd: Schema, version: Schema, schema: Schema) -> str:
-        kind = crd["spec"]["names"]["kind"]
-        self._taken[kind] = {}
+    def render(self, crds: Sequence[tuple[CrdInput, CrdVersion]]) -> str:
+        for name, (crd, version) in zip(self._kinds, crds, strict=True):
+            self._add_kind(name, crd, version)
+        text = "\n\n\n".join(self._classes)
+        titles = [f"{crd.kind} of {crd.group}/{version.name}" for crd, version in crds]
+        origin = "its CustomResourceDefinition" if len(titles) == 1 else "their CustomResourceDefinitions"
+        title = f"{titles[0]}, from {origin}." if len(titles) == 1 else "\n".join([f"From {origin}:", "", *titles])
+        head = "\n".join(line.removeprefix("    ") for line in docstring(title))
+        return f"{head}\n\nfrom __future__ import annotations\n\n{_imports(text)}\n\n\n{text}\n"
+
+    def _add_kind(self, name: str, crd: CrdInput, version: CrdVersion) -> None:
+        schema = version.schema
         properties = schema.get("properties", {})
         required = schema.get("required", ())
-        arguments = [self._part(kind, name, properties.get(name), name in required) for name in ("spec", "status")]
-        fields = [
-            self._field(name, part, name in required, (kind, name))
-            for name, part in properties.items()
-            if name not in ("apiVersion", "kind", "metadata", "spec", "status")
-        ]
-        keywords = _keywords(crd, version, schema)
-        head = [f"class {kind}(", f"    CustomResource[{', '.join(arguments)}],"]
-        head += [f"    {name}={value}," for name, value in keywords.items()]
+        arguments = [self._part(name, part, properties.get(part), part in required) for part in ("spec", "status")]
+        others = {key: part for key, part in properties.items() if key not in _OWN_FIELDS}
+        fields = self._fields(others, required, (name,))
+        head = [f"class {name}(", f"    CustomResource[{', '.join(arguments)}],"]
+        head += [f"    {key}={value}," for key, value in _keywords(name, crd, version).items()]
         own = {key: value for key, value in schema.items() if key in ("description", PRESERVE_UNKNOWN)}
         self._classes.append("\n".join([*head, "):", *self._body(own, fields)]))
-        text = "\n\n\n".join(self._classes)
-        title = f'"""{kind} of {crd["spec"]["group"]}/{version["name"]}, from its CustomResourceDefinition."""'
-        return f"{title}\n\nfrom __future__ import annotations\n\n{_imports(text)}\n\n\n{text}\n"
 
     def _part(self, kind: str, name: str, schema: Schema | None, required: bool) -> str:
         """The type argument for spec or status."""
@@ -108,60 +129,81 @@ class _Module:
 
     def _add_class(self, schema: Schema, path: tuple[str, ...]) -> str:
         """The name of the class for an object schema; the class is written if it is new."""
-        shape = {key: value for key, value in schema.items() if key not in ("description", "default", "nullable")}
+        shape = msgspec.json.encode({key: value for key, value in schema.items() if key not in _OF_THE_FIELD})
         name = ""
         # The last word of the path if it is free, else more of them. Spec and status are named after their kind.
         for start in range(0 if len(path) == 2 else len(path) - 1, -1, -1):
             name = class_name(path[start:])
             if self._taken.get(name, shape) == shape:
                 break
-        while self._taken.get(name, shape) != shape:
-            name += "_"
+        else:
+            name = self._numbered(name, shape)
         if name in self._taken:
             return name
         self._taken[name] = shape
-        required = schema.get("required", ())
-        fields = [
-            self._field(wire_name, part, wire_name in required, (*path, wire_name))
-            for wire_name, part in schema["properties"].items()
-        ]
+        fields = self._fields(schema["properties"], schema.get("required", ()), path)
         self._classes.append("\n".join([f"class {name}(ApiModel):", *self._body(schema, fields)]))
         return name
 
+    def _reserve(self, name: str) -> str:
+        chosen = name if name not in self._taken else self._numbered(name, b"")
+        self._taken[chosen] = b""
+        return chosen
+
+    def _numbered(self, name: str, shape: bytes) -> str:
+        """The name with the next number that is free, or that stands for this very shape."""
+        if shape and (name, shape) in self._numbers:
+            return self._numbers[name, shape]
+        chosen = name
+        while chosen in self._taken:
+            self._counts[name] = self._counts.get(name, 1) + 1
+            chosen = f"{name}{self._counts[name]}"
+        self._numbers[name, shape] = chosen
+        return chosen
+
     def _body(self, schema: Schema, fields: list[str]) -> list[str]:
         lines = []
-        if self._descriptions and schema.get("description"):
-            lines += [*_docstring(schema["description"]), ""]
+        if self._descriptions and schema.get("description", "").strip():
+            lines += [*docstring(schema["description"]), ""]
         config = {}
         if schema.get(PRESERVE_UNKNOWN):
-            config["extra"] = "'allow'"
+            config["extra"] = quoted("allow")
         if extra := {key: schema[key] for key in _OBJECT_KEYS if key in schema}:
-            config["json_schema_extra"] = _indented(pformat(extra, width=_WIDTH - 8, sort_dicts=False), 8)
+            config["json_schema_extra"] = literal(extra, 8)
         if config:
             options = "".join(f"        {name}={value},\n" for name, value in config.items())
             lines += [f"    model_config = ConfigDict(\n{options}    )", ""]
         return [*lines, *fields] if fields or config else [*lines, "    pass"]
 
-    def _field(self, wire_name: str, schema: Schema, required: bool, path: tuple[str, ...]) -> str:
+    def _fields(self, properties: Schema, required: Sequence[str], path: tuple[str, ...]) -> list[str]:
+        needed, names, lines = set(required), set[str](), []
+        for wire_name, part in properties.items():
+            name, alias = python_name(wire_name)
+            while name in names:  # two wire names that differ by what no Python name has
+                name, alias = f"{name}_", wire_name
+            names.add(name)
+            lines.append(self._field(name, alias, part, wire_name in needed, (*path, wire_name)))
+        return lines
+
+    def _field(self, name: str, alias: str | None, schema: Schema, required: bool, path: tuple[str, ...]) -> str:
         path = (*path[:-1], singular(path[-1])) if schema.get("type") == "array" else path
         found = field_type(schema, lambda inner: self._add_class(inner, path))
-        name, alias = python_name(wire_name)
         annotation = optional(found) if schema.get("nullable") else str(found)
         options = {}
         if schema.get("default") is not None:
             options["default"] = found.value(schema["default"])
-        elif not required and not schema.get("nullable") and _may_be_empty(schema):
+        elif not required and not schema.get("nullable") and _may_be_empty(schema, found):
             options["default_factory"] = "dict" if schema["type"] == "object" else "list"
         elif not required:
             annotation, options["default"] = optional(found), "None"
-        if alias:
-            options["alias"] = repr(alias)
+        if alias is not None:
+            options["alias"] = quoted(alias)
         if self._descriptions and schema.get("description"):
-            options["description"] = _long_text(schema["description"])
+            options["description"] = long_text(schema["description"])
         return f"    {name}: {annotation}{_assignment(options)}"
 
 
-def _may_be_empty(schema: Schema) -> bool:
+def _may_be_empty(schema: Schema, found: FieldType) -> bool:
     """Whether an absent value can be an empty list or map in Python."""
     if schema.get("type") == "array":
         return not schema.get("minItems")
@@ -175,68 +217,73 @@ def _assignment(options: Mapping[str, str]) -> str:
         return f" = {options['default']}"
     arguments = [f"{name}={value}" for name, value in options.items()]
     one_line = f" = Field({', '.join(arguments)})"
-    if len(one_line) < _WIDTH - 40 and "\n" not in one_line:
+    if len(one_line) < WIDTH - 40 and "\n" not in one_line:
         return one_line
     return " = Field(\n" + "".join(f"        {argument},\n" for argument in arguments) + "    )"
 
 
-def _keywords(crd: Schema, version: Schema, schema: Schema) -> dict[str, str]:
-    """The class keywords, as source, without those that follow from the kind."""
-    spec, names = crd["spec"], crd["spec"]["names"]
-    kind = names["kind"]
-    derived = {"plural": plural_of(kind), "singular": kind.lower(), "listKind": f"{kind}List"}
-    keywords: dict[str, Any] = {"group": spec["group"], "version": version["name"]}
+def _keywords(name: str, crd: CrdInput, version: CrdVersion) -> dict[str, str]:
+    """The class keywords, as source, without those that follow from the name of the class."""
+    kind = crd.kind
+    derived = {"kind": name, "plural": plural_of(kind), "singular": kind.lower(), "listKind": f"{kind}List"}
+    keywords: dict[str, Any] = {"group": crd.group, "version": version.name}
     keywords |= {
-        {"listKind": "list_kind"}.get(name, name): names[name]
-        for name, value in derived.items()
-        if names.get(name, value) != value
+        {"listKind": "list_kind"}.get(key, key): crd.names[key]
+        for key, value in derived.items()
+        if crd.names.get(key, value) != value
     }
-    if spec["scope"] != "Namespaced":
-        keywords["scope"] = spec["scope"]
-    keywords |= {
-        name: names[key]
-        for key, name in (("shortNames", "short_names"), ("categories", "categories"))
-        if names.get(key)
-    }
-    if version.get("deprecated"):
-        keywords["deprecated"] = version.get("deprecationWarning") or True
-    if "status" in schema.get("properties", {}) and "status" not in version.get("subresources", {}):
-        keywords["status_subresource"] = False
-    if version.get("selectableFields"):
-        keywords["selectable_fields"] = [entry["jsonPath"] for entry in version["selectableFields"]]
-    if approval := crd["metadata"].get("annotations", {}).get(_APPROVAL):
-        keywords["annotations"] = {_APPROVAL: approval}
-    sources = {name: repr(value) for name, value in keywords.items()}
-    columns = [
-        _call("PrinterColumn", {**column, "path": column["jsonPath"]}, ("name", "path", "type", "format", "priority"))
-        for column in version.get("additionalPrinterColumns", ())
-    ]
+    if crd.scope != "Namespaced":
+        keywords["scope"] = crd.scope
+    if crd.short_names:
+        keywords["short_names"] = crd.short_names
+    if crd.categories:
+        keywords["categories"] = crd.categories
+    if not version.served:
+        keywords["served"] = False
+    if version.deprecated:
+        keywords["deprecated"] = version.deprecated
+    if ("status" in version.schema.get("properties", {})) != version.has_status:
+        keywords["status_subresource"] = version.has_status
+    if version.selectable_fields:
+        keywords["selectable_fields"] = version.selectable_fields
+    if crd.approval:
+        keywords["annotations"] = {_APPROVAL: crd.approval}
+    sources = {key: literal(value) for key, value in keywords.items()}
+    columns = [_call("PrinterColumn", column, _COLUMN_FIELDS) for column in version.columns]
     if columns:
         sources["columns"] = "[\n" + "".join(f"        {column},\n" for column in columns) + "    ]"
-    if scale := version.get("subresources", {}).get("scale"):
-        paths = {
-            "spec_replicas": scale["specReplicasPath"],
-            "status_replicas": scale["statusReplicasPath"],
-            "label_selector": scale.get("labelSelectorPath"),
-        }
-        sources["scale"] = _call("Scale", paths, tuple(paths))
-    if rules := schema.get("x-kubernetes-validations"):
+    if version.scale:
+        paths = {_SCALE_FIELDS[key]: path for key, path in version.scale.items()}
+        sources["scale"] = _call("Scale", paths, tuple(_SCALE_FIELDS.values()))
+    if rules := version.schema.get("x-kubernetes-validations"):
         sources["rules"] = "[\n" + "".join(f"        {_rule(rule)},\n" for rule in rules) + "    ]"
     return sources
 
 
+_COLUMN_FIELDS = ("name", "path", "type", "format", "description", "priority")
+_SCALE_FIELDS = {
+    "specReplicasPath": "spec_replicas",
+    "statusReplicasPath": "status_replicas",
+    "labelSelectorPath": "label_selector",
+}
+_RULE_FIELDS = {
+    "rule": "rule",
+    "message": "message",
+    "messageExpression": "message_expression",
+    "reason": "reason",
+    "fieldPath": "field_path",
+    "optionalOldSelf": "optional_old_self",
+}
+
+
 def _rule(rule: Schema) -> str:
-    words = {
-        "messageExpression": "message_expression",
-        "fieldPath": "field_path",
-        "optionalOldSelf": "optional_old_self",
-    }
-    values = {words.get(key, key): value for key, value in rule.items()}
-    return _call("Rule", values, tuple(values))
+    values = {_RULE_FIELDS[key]: value for key, value in rule.items()}
+    return _call("Rule", values, tuple(_RULE_FIELDS.values()))
 
 
 def _call(name: str, values: Mapping[str, Any], order: tuple[str, ...]) -> str:
-    return f"{name}({', '.join(f'{key}={values[key]!r}' for key in order if values.get(key))})"
+    given = [(key, values[key]) for key in order if values.get(key) or values.get(key) is False]
+    return f"{name}({', '.join(f'{key}={literal(value)}' for key, value in given)})"
 
 
 def _imports(text: str) -> str:
@@ -249,32 +296,3 @@ def _imports(text: str) -> str:
         if lines := [f"from {module} import {', '.join(names)}" for module, names in used.items() if names]:
             blocks.append("\n".join(lines))
     return "\n\n".join(blocks)
-
-
-def _docstring(text: str) -> list[str]:
-    safe = text.strip().replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
-    lines = [line for part in safe.splitlines() for line in (textwrap.wrap(part, _WIDTH) or [""])]
-    if len(lines) == 1 and not lines[0].endswith('"'):
-        return [f'    """{lines[0]}"""']
-    return [f'    """{lines[0]}', *(f"    {line}".rstrip() for line in lines[1:]), '    """']
-
-
-def _long_text(text: str) -> str:
-    parts = [part for line in text.splitlines(keepends=True) for part in _chunks(line)]
-    if len(parts) == 1:
-        return repr(parts[0])
-    return "(\n" + "".join(f"            {part!r}\n" for part in parts) + "        )"
-
-
-def _chunks(line: str) -> list[str]:
-    """A line cut after blanks, so that the pieces add up to it again."""
-    pieces: list[str] = [""]
-    for word in re.findall(r"\S*\s*", line):
-        if pieces[-1] and len(pieces[-1]) + len(word) > _WIDTH - 20:
-            pieces.append("")
-        pieces[-1] += word
-    return [piece for piece in pieces if piece]
-
-
-def _indented(text: str, columns: int) -> str:
-    return text.replace("\n", "\n" + " " * columns)

@@ -33,3 +33,13 @@ def re2_problem(pattern: str) -> str | None:
         if max(int(low), int(high or 0)) > _MAX_REPEAT:
             return f"a repetition of more than {_MAX_REPEAT}"
     return None
+
+
+_PERL = re.compile(r"(?<!\\)(?:\\\\)*\\([dDwWsSbB])")
+
+
+def perl_classes(pattern: str) -> str | None:
+    r"""The first of `\d`, `\w`, `\s`, `\b` and their opposites in a pattern: they know ASCII only on the API server,
+    and all of Unicode in pydantic's engine."""
+    found = _PERL.search(pattern)
+    return None if found is None else f"\\{found[1]}"

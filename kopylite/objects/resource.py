@@ -58,7 +58,7 @@ class ResourceOptions(TypedDict, total=False):
     columns: Sequence[PrinterColumn]
     selectable_fields: Sequence[str]
     scale: Scale | None
-    status_subresource: bool
+    status_subresource: bool | None
     rules: Sequence[Rule]
     annotations: Mapping[str, str]
 
@@ -83,7 +83,7 @@ class Declaration:
         columns: what `kubectl get` prints beside the name.
         selectable_fields: JSONPaths usable in field selectors, e.g. ".spec.config".
         scale: the scale sub-resource, if any.
-        status_subresource: whether the status, if there is one, is written apart from the rest.
+        status_subresource: whether the status is written apart from the rest; None: where there is a status.
         rules: validations of the whole object, in CEL.
         annotations: of the CustomResourceDefinition itself.
     """
@@ -103,7 +103,7 @@ class Declaration:
     columns: tuple[PrinterColumn, ...] = ()
     selectable_fields: tuple[str, ...] = ()
     scale: Scale | None = None
-    status_subresource: bool = True
+    status_subresource: bool | None = None
     rules: tuple[Rule, ...] = ()
     annotations: Mapping[str, str] = field(default_factory=dict)
 

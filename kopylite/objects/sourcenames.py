@@ -11,7 +11,10 @@ from kopylite.objects.wireschema import camel
 # Words of a name: URLs, an acronym (HTTP of HTTPRoute), a word with its digits (ipv4), digits.
 _WORDS = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+|[0-9]+")
 # What a field must not be called: names that its class has already, and names that the annotations use.
-_TAKEN = frozenset(dir(ApiModel)) | {"str", "int", "float", "bool", "list", "dict", "date", "datetime"}
+_TAKEN = frozenset(dir(ApiModel)) | {
+    "str", "int", "float", "bool", "list", "dict", "date", "datetime",
+    "embedded_resource", "list_atomic", "list_map", "list_set",
+}  # fmt: skip
 
 
 def python_name(wire_name: str) -> tuple[str, str | None]:
@@ -28,6 +31,8 @@ def class_name(path: tuple[str, ...]) -> str:
     """The class name for what is at a path of wire names."""
     words = (part[:1].upper() + part[1:] for step in path for part in re.split(r"[^A-Za-z0-9]+", step))
     name = "".join(words)
+    if not name or name[0].isdigit():
+        name = f"Field{name}"
     return f"{name}_" if keyword.iskeyword(name) else name
 
 

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import date, datetime
 from typing import Any
 
 from pydantic_core import SchemaError, SchemaValidator, core_schema
 
 from kopylite.objects.jsonschema import PRESERVE_UNKNOWN
-from kopylite.objects.quantity import PATTERN, USUAL_PATTERN
+from kopylite.objects.patterns import perl_classes
+from kopylite.objects.quantity import PATTERN, USUAL_PATTERN, Quantity
+from kopylite.objects.sourcetext import literal, quoted
 
 Schema = Mapping[str, Any]
 AddClass = Callable[[Schema], str]
 
-_BOUNDS = {"minLength": "min_length", "maxLength": "max_length", "minItems": "min_length", "maxItems": "max_length"}
+# What pydantic's Field calls the limits of a type.
+_BOUNDS = {
+    "string": {"minLength": "min_length", "maxLength": "max_length"},
+    "array": {"minItems": "min_length", "maxItems": "max_length"},
+}
+_LIMITS = (("minimum", "exclusiveMinimum", "ge", "gt"), ("maximum", "exclusiveMaximum", "le", "lt"))
 _PLAIN = {"integer": "int", "number": "float", "boolean": "bool", "string": "str"}
 # Said by the annotation, by the field, or by the class itself.
 _SAID = frozenset({
@@ -36,7 +44,7 @@ class FieldType:
 
     base: str
     notes: list[str] = field(default_factory=list)
-    value: Callable[[Any], str] = repr
+    value: Callable[[Any], str] = literal
 
     def __str__(self) -> str:
         return f"Annotated[{self.base}, {', '.join(self.notes)}]" if self.notes else self.base
@@ -63,20 +71,29 @@ def optional(found: FieldType) -> str:
 
 def _int_or_string(schema: Schema) -> FieldType:
     if schema.get("pattern") in (PATTERN, USUAL_PATTERN):
-        return FieldType(
-            "Quantity", _marks(schema, {"pattern", "anyOf", "format"}), lambda value: f"Quantity({value!r})"
-        )
+        # Other tools write a pattern that is a little wider: kept, lest the CRD refuse what is stored.
+        said = {"anyOf", "format"} | ({"pattern"} if schema["pattern"] == PATTERN else set())
+        return FieldType("Quantity", _marks(schema, said), _quantity_source)
     return FieldType("IntOrString", _marks(schema, {"anyOf", "format"}))
+
+
+def _quantity_source(value: Any) -> str:
+    try:
+        Quantity(value)
+    except (TypeError, ValueError):
+        return literal(value)
+    return f"Quantity({literal(value)})"
 
 
 def _scalar(schema: Schema) -> FieldType:
     kind, form = schema["type"], schema.get("format")
     if "enum" in schema:
-        return FieldType(f"Literal[{', '.join(map(repr, schema['enum']))}]", _marks(schema, {"enum", "format"}))
-    if kind == "string" and form == "date-time":
-        return FieldType("datetime", _marks(schema, {"format"}), lambda value: f"datetime.fromisoformat({value!r})")
-    if kind == "string" and form == "date":
-        return FieldType("date", _marks(schema, {"format"}), lambda value: f"date.fromisoformat({value!r})")
+        if all(isinstance(value, (str, int)) or value is None for value in schema["enum"]):
+            return FieldType(f"Literal[{', '.join(map(literal, schema['enum']))}]", _marks(schema, {"enum", "format"}))
+        return FieldType(_PLAIN[kind], _marks(schema, {"format"}))
+    if kind == "string" and form in _MOMENTS and _is_moment(schema.get("default"), _MOMENTS[form]):
+        name = _MOMENTS[form].__name__
+        return FieldType(name, _marks(schema, {"format"}), lambda value: f"{name}.fromisoformat({literal(value)})")
     if kind == "integer" and form == "int32":
         return FieldType("Int32", _conditions(schema, {"format"}))
     if kind in ("integer", "number"):
@@ -84,10 +101,21 @@ def _scalar(schema: Schema) -> FieldType:
     return FieldType(_PLAIN[kind], _conditions(schema, set()))
 
 
+_MOMENTS: dict[str, Any] = {"date-time": datetime, "date": date}
+
+
+def _is_moment(default: Any, cls: Any) -> bool:
+    """Whether a default can be written as a moment; none can."""
+    try:
+        return default is None or (isinstance(default, str) and bool(cls.fromisoformat(default)))
+    except ValueError:
+        return False
+
+
 def _object(schema: Schema, add_class: AddClass) -> FieldType:
     if schema.get("properties"):
         name = add_class(schema)
-        return FieldType(name, [], lambda value: f"{name}.model_validate({value!r})")
+        return FieldType(name, [], lambda value: f"{name}.model_validate({literal(value)})")
     if schema.get("x-kubernetes-embedded-resource"):
         return FieldType("dict[str, Any]", ["embedded_resource", *_marks(schema, {"x-kubernetes-embedded-resource"})])
     values = schema.get("additionalProperties")
@@ -105,37 +133,47 @@ def _list(schema: Schema, add_class: AddClass) -> FieldType:
     notes = _conditions(schema, set(_LIST_KEYS))
     kind = schema.get("x-kubernetes-list-type")
     if kind == "map":
-        notes.append(f"list_map({', '.join(map(repr, schema['x-kubernetes-list-map-keys']))})")
+        notes.append(f"list_map({', '.join(map(literal, schema.get('x-kubernetes-list-map-keys', ())))})")
     elif kind in ("set", "atomic"):
         notes.append(f"list_{kind}")
-    return FieldType(f"list[{text}]", notes, lambda value: f"[{', '.join(inner.value(item) for item in value)}]")
+    return FieldType(f"list[{text}]", notes, lambda value: _list_source(value, inner))
 
 
-def _map_source(value: Mapping[str, Any], inner: FieldType) -> str:
-    return f"{{{', '.join(f'{key!r}: {inner.value(item)}' for key, item in value.items())}}}"
+def _list_source(value: Any, inner: FieldType) -> str:
+    return f"[{', '.join(map(inner.value, value))}]" if isinstance(value, list) else literal(value)
+
+
+def _map_source(value: Any, inner: FieldType) -> str:
+    if not isinstance(value, Mapping):
+        return literal(value)
+    return f"{{{', '.join(f'{quoted(key)}: {inner.value(item)}' for key, item in value.items())}}}"
 
 
 def _conditions(schema: Schema, said: set[str]) -> list[str]:
     """`Field(...)` with what pydantic checks itself, and marks for the rest."""
-    options: dict[str, Any] = {name: schema[key] for key, name in _BOUNDS.items() if key in schema}
-    for limit, exclusive, inside, outside in (
-        ("minimum", "exclusiveMinimum", "ge", "gt"),
-        ("maximum", "exclusiveMaximum", "le", "lt"),
-    ):
-        if limit in schema:
-            options[outside if schema.get(exclusive) else inside] = schema[limit]
-    if "multipleOf" in schema:
-        options["multiple_of"] = schema["multipleOf"]
-    said = said | {*_BOUNDS, "minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "multipleOf"}
-    if "pattern" in schema and _usable(schema["pattern"]):
+    kind = schema.get("type")
+    options: dict[str, Any] = {
+        name: schema[key] for key, name in _BOUNDS.get(str(kind), {}).items() if schema.get(key, -1) >= 0
+    }
+    said = said | {key for key, name in _BOUNDS.get(str(kind), {}).items() if name in options}
+    if kind in ("integer", "number"):
+        for limit, exclusive, inside, outside in _LIMITS:
+            if limit in schema:
+                options[outside if schema.get(exclusive) else inside] = schema[limit]
+        if schema.get("multipleOf", 0) > 0:
+            options["multiple_of"] = schema["multipleOf"]
+        said |= {"minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "multipleOf"}
+    if kind == "string" and "pattern" in schema and _usable(schema["pattern"]):
         options["pattern"] = schema["pattern"]
         said.add("pattern")
-    fields = [f"Field({', '.join(f'{name}={value!r}' for name, value in options.items())})"] if options else []
+    fields = [f"Field({', '.join(f'{name}={literal(value)}' for name, value in options.items())})"] if options else []
     return [*fields, *_marks(schema, said)]
 
 
 def _usable(pattern: str) -> bool:
-    """Whether pydantic's engine knows the pattern, too."""
+    """Whether pydantic's engine knows the pattern, too, and means the same by it."""
+    if perl_classes(pattern):
+        return False
     try:
         SchemaValidator(core_schema.str_schema(pattern=pattern))
     except SchemaError:
@@ -146,4 +184,4 @@ def _usable(pattern: str) -> bool:
 def _marks(schema: Schema, said: set[str]) -> list[str]:
     """What neither the type nor pydantic says."""
     rest = {key: value for key, value in schema.items() if key not in _SAID and key not in said}
-    return [f"Mark({rest!r})"] if rest else []
+    return [f"Mark({literal(rest)})"] if rest else []

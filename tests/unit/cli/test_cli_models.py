@@ -27,11 +27,14 @@ def test_it_reads_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: pytest
     assert "Everything that a class keyword can say." not in capsys.readouterr().out
 
 
-def test_of_several_kinds_one_must_be_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_kinds_are_printed_or_those_that_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "crds.yaml"
     path.write_text(to_yaml([crd_of(Full), crd_of(Cluster)]))
-    assert main(["models", str(path)]) == 2
-    assert "name one: --kind Full | Cluster" in capsys.readouterr().err
+    assert main(["models", str(path)]) == 0
+    both = capsys.readouterr().out
+    assert "class Full(" in both
+    assert "class Cluster(" in both
+    compile(both, "models.py", "exec")
     assert main(["models", str(path), "--kind", "Cluster"]) == 0
     assert "scope='Cluster'," in capsys.readouterr().out
     assert main(["models", str(path), "--kind", "Nothing"]) == 2
