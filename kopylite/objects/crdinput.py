@@ -104,7 +104,7 @@ class _Reader:
         for index, entry in enumerate(self._list(spec, "versions", "spec.")):
             version = self._version(entry, f"spec.versions[{index}]")
             versions[version.name] = version
-        annotations = (document.get("metadata") or {}).get("annotations")
+        annotations = self._map(document, "metadata", "").get("annotations")
         approval = annotations.get(_APPROVAL) if isinstance(annotations, Mapping) else None
         return CrdInput(
             name=f"{found['plural']}.{group}",

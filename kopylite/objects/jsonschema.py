@@ -12,9 +12,12 @@ from pydantic_core import PydanticSerializationError, PydanticUndefined, core_sc
 
 from kopylite.errors import EncodeError, RegistrationError
 from kopylite.objects.modelcodec import codec_of
+from kopylite.objects.patterns import perl_classes
 from kopylite.objects.wireformats import write_bytes
 from kopylite.objects.wirevalues import wire_value
 
+# A note for whoever builds a schema of the JSON Schema: what it does not say though Python does.
+NOTE = "kopylite-note"
 PRESERVE_UNKNOWN = "x-kubernetes-preserve-unknown-fields"
 _DECIMAL = r"^[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]{1,3})?$"
 
@@ -41,20 +44,51 @@ class _Generator(GenerateJsonSchema):
 
     def bytes_schema(self, schema: core_schema.BytesSchema) -> JsonSchemaValue:
         # The server finds that an empty text is no base64.
-        return {"type": "string", "anyOf": [{"format": "byte"}, {"maxLength": 0}]}
+        return _noted(schema, {"type": "string", "anyOf": [{"format": "byte"}, {"maxLength": 0}]})
 
     def timedelta_schema(self, schema: core_schema.TimedeltaSchema) -> JsonSchemaValue:
-        return {"type": "string", "format": "duration"}
+        return _noted(schema, {"type": "string", "format": "duration"})
+
+    def date_schema(self, schema: core_schema.DateSchema) -> JsonSchemaValue:
+        return _noted(schema, super().date_schema(schema))
+
+    def datetime_schema(self, schema: core_schema.DatetimeSchema) -> JsonSchemaValue:
+        return _noted(schema, super().datetime_schema(schema))
+
+    def time_schema(self, schema: core_schema.TimeSchema) -> JsonSchemaValue:
+        return _noted(schema, super().time_schema(schema))
 
     def decimal_schema(self, schema: core_schema.DecimalSchema) -> JsonSchemaValue:
-        return {"type": "string", "pattern": _DECIMAL}
+        return _noted(schema, {"type": "string", "pattern": _DECIMAL})
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
         result = super().model_schema(schema)
         # In wire form every model keeps unknown fields; the server is told so only where the user said it.
-        result.pop("additionalProperties", None)
+        if schema.get("root_model"):
+            return result
+        extras = result.pop("additionalProperties", None)
         if schema["cls"].model_config.get("extra") == "allow":
+            if isinstance(extras, dict) and extras and not result.get("properties"):
+                return {**result, "additionalProperties": extras}  # a map in all but name
             result[PRESERVE_UNKNOWN] = True
+            if isinstance(extras, dict) and extras:
+                result[NOTE] = "the server does not check the types of extra fields"
+        return result
+
+    def dict_schema(self, schema: core_schema.DictSchema) -> JsonSchemaValue:
+        result = super().dict_schema(schema)
+        keys = schema.get("keys_schema", {"type": "any"})
+        if keys["type"] not in ("str", "any") and "patternProperties" not in result:
+            result.setdefault("propertyNames", {})  # keys that are numbers, say, are any texts to a server
+        return result
+
+    def str_schema(self, schema: core_schema.StringSchema) -> JsonSchemaValue:
+        result = super().str_schema(schema)
+        if found := perl_classes(result.get("pattern", "")):
+            result[NOTE] = (
+                f"{found} in the pattern knows only ASCII on the server, and all of Unicode in Python; say what is "
+                "meant, such as [0-9], [A-Za-z0-9_] or [ \\t]"
+            )
         return result
 
     def typed_dict_schema(self, schema: core_schema.TypedDictSchema) -> JsonSchemaValue:
@@ -64,6 +98,17 @@ class _Generator(GenerateJsonSchema):
 
     def encode_default(self, dft: Any) -> Any:
         return _wire_value(dft)
+
+
+# Limits that a schema can say of numbers and texts only.
+_LIMITS = ("gt", "ge", "lt", "le", "multiple_of", "max_digits", "decimal_places", "min_length", "max_length", "now_op")
+
+
+def _noted(schema: Any, result: JsonSchemaValue) -> JsonSchemaValue:
+    """The result, with a note of the limits that are lost on the way."""
+    if lost := [limit for limit in _LIMITS if schema.get(limit) is not None]:
+        result = {**result, NOTE: f"the server does not check {', '.join(lost)} of a {schema['type']}"}
+    return result
 
 
 def _wire_value(value: Any) -> Any:

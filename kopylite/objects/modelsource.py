@@ -8,11 +8,10 @@ new CRD has it too.
 from __future__ import annotations
 
 import io
+import json
 import tokenize
 from collections.abc import Mapping, Sequence
 from typing import Any
-
-import msgspec
 
 from kopylite.errors import UsageError
 from kopylite.objects.crdinput import CrdInput, CrdVersion, read_crd
@@ -90,11 +89,9 @@ class _Module:
         self._classes: list[str] = []
         # Class name → its schema, as JSON, without what belongs to the field. Names that are imported, and those of
         # the kinds, are taken by nobody's schema.
-        self._taken: dict[str, bytes] = {
-            name: b"" for modules in _IMPORTS for names in modules.values() for name in names
-        }
+        self._taken: dict[str, str] = {name: "" for modules in _IMPORTS for names in modules.values() for name in names}
         self._counts: dict[str, int] = {}
-        self._numbers: dict[tuple[str, bytes], str] = {}
+        self._numbers: dict[tuple[str, str], str] = {}
         self._kinds = [self._reserve(class_name((kind,))) for kind in kinds]
 
     def render(self, crds: Sequence[tuple[CrdInput, CrdVersion]]) -> str:
@@ -129,7 +126,7 @@ class _Module:
 
     def _add_class(self, schema: Schema, path: tuple[str, ...]) -> str:
         """The name of the class for an object schema; the class is written if it is new."""
-        shape = msgspec.json.encode({key: value for key, value in schema.items() if key not in _OF_THE_FIELD})
+        shape = json.dumps({key: value for key, value in schema.items() if key not in _OF_THE_FIELD})
         name = ""
         # The last word of the path if it is free, else more of them. Spec and status are named after their kind.
         for start in range(0 if len(path) == 2 else len(path) - 1, -1, -1):
@@ -146,11 +143,11 @@ class _Module:
         return name
 
     def _reserve(self, name: str) -> str:
-        chosen = name if name not in self._taken else self._numbered(name, b"")
-        self._taken[chosen] = b""
+        chosen = name if name not in self._taken else self._numbered(name, "")
+        self._taken[chosen] = ""
         return chosen
 
-    def _numbered(self, name: str, shape: bytes) -> str:
+    def _numbered(self, name: str, shape: str) -> str:
         """The name with the next number that is free, or that stands for this very shape."""
         if shape and (name, shape) in self._numbers:
             return self._numbers[name, shape]

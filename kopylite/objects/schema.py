@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from kopylite.errors import RegistrationError
-from kopylite.objects.jsonschema import PRESERVE_UNKNOWN, json_schema_of
+from kopylite.objects.jsonschema import NOTE, PRESERVE_UNKNOWN, json_schema_of
 from kopylite.objects.patterns import re2_problem
 from kopylite.objects.unions import union
 
@@ -40,7 +40,7 @@ _LOGIC = ("allOf", "anyOf", "oneOf")
 
 
 class SchemaWarning(UserWarning):
-    """The API server will accept more than the Python type does."""
+    """The API server will not accept just what the Python type does; mostly it accepts more."""
 
 
 def schema_of(cls: type[BaseModel]) -> Schema:
@@ -145,6 +145,8 @@ class SchemaBuilder:
         elif kind is None and not any("x-kubernetes-int-or-string" in part for part in (node, schema)):
             schema |= {PRESERVE_UNKNOWN: True} if "enum" in schema else {PRESERVE_UNKNOWN: True, "nullable": True}
         self._check_values(schema, path)
+        if NOTE in node:
+            self.warn(path, node[NOTE])
         return self._finish(node, schema)
 
     def _typed_enum(self, schema: Schema, path: str) -> Schema:

@@ -2,15 +2,17 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
 from types import ModuleType
 from typing import Any
 
 import pytest
 
 from kopylite.errors import UsageError
-from kopylite.objects import adapter_of, crd_of
+from kopylite.objects import SchemaWarning, adapter_of, crd_of
 from kopylite.objects.crdchanges import compare_crds
 from kopylite.objects.modelsource import models_of
+from kopylite.objects.quantity import PATTERN, USUAL_PATTERN
 from kopylite.objects.sourcenames import class_name, python_name, singular
 from tests.zoo import ZOO, Cluster, Full
 
@@ -41,6 +43,9 @@ def crd(spec: dict[str, Any], **version: Any) -> dict[str, Any]:
             ],
         },
     }
+
+
+INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
 
 
 def load(source: str) -> dict[str, Any]:
@@ -235,3 +240,52 @@ def test_class_names_follow_the_path() -> None:
         "data": "data",
     }
     assert {plural: singular(plural) for plural in names} == names
+
+
+def test_what_kubectl_prints_and_sub_resources_and_quantities_come_back_as_they_were() -> None:
+    spec = {
+        "type": "object",
+        "properties": {
+            "usual": {"x-kubernetes-int-or-string": True, "pattern": USUAL_PATTERN, "anyOf": INT_OR_STRING},
+            "exact": {"x-kubernetes-int-or-string": True, "pattern": PATTERN},
+            "digits": {"type": "string", "pattern": r"^\d+[\w.]*$"},
+        },
+    }
+    columns = [
+        {"name": "Size", "type": "string", "jsonPath": ".spec.usual", "description": "How large.", "priority": 1}
+    ]
+    old = crd(spec, subresources={"status": {}}, additionalPrinterColumns=columns, served=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", SchemaWarning)
+        new = crd_of(load(models_of(old))["Thing"])
+    version = new["spec"]["versions"][0]
+    assert [str(change) for change in compare_crds(old, new) if change.dangerous] == []
+    assert version["subresources"] == {"status": {}}
+    assert version["additionalPrinterColumns"] == columns
+    assert version["served"] is False
+
+
+def test_several_crds_give_one_module_whose_classes_are_told_apart() -> None:
+    first, second = crd(EXAMPLE), crd({"type": "object", "properties": {"ports": {"type": "string"}}})
+    second["spec"]["names"] = {"kind": "Port", "plural": "ports"}
+    module = load(models_of([first, second]))
+    assert module["Thing"].declaration.kind == "Thing"
+    assert module["Port"].declaration.kind == "Port"
+    assert [crd_of(module[name])["spec"]["names"]["plural"] for name in ("Thing", "Port")] == ["things", "ports"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda crd: crd["spec"].update(group="A.b"), "spec.group must be a DNS name"),
+        (lambda crd: crd["spec"]["names"].update(kind="a b"), "spec.names.kind must be a DNS label"),
+        (lambda crd: crd["spec"]["versions"][0].update(name="V1"), r"spec.versions\[0\].name must be a DNS label"),
+        (lambda crd: crd["spec"].update(versions=[]), "spec.versions must be a list that is not empty"),
+        (lambda crd: crd["spec"].update(scope="Galaxy"), "spec.scope must be one of Namespaced, Cluster"),
+    ],
+)
+def test_names_that_no_server_would_accept_are_refused(change: Any, message: str) -> None:
+    document = crd(EXAMPLE)
+    change(document)
+    with pytest.raises(UsageError, match=message):
+        models_of(document)

@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from datetime import timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pytest
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, RootModel
+from pydantic import BaseModel, ConfigDict, Field, PastDate, RootModel, create_model
 
 from kopylite.errors import RegistrationError
 from kopylite.objects import Mark, Rule, SchemaWarning, list_map
@@ -157,3 +159,43 @@ def test_what_a_user_says_in_json_schema_is_understood() -> None:
     assert field(one) == {"description": "d", "type": "string", "maxLength": 3}
     several = Annotated[str, Mark({"allOf": [{"maxLength": 3}, {"pattern": "a"}], "not": {"enum": ["b"]}})]
     assert field(several) == {"type": "string", "allOf": [{"maxLength": 3}, {"pattern": "a"}], "not": {"enum": ["b"]}}
+
+
+class OpenMap(BaseModel):
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, int]
+
+
+class OpenRest(OpenMap):
+    name: str = ""
+
+
+def test_a_root_model_of_a_map_and_typed_extras_are_maps() -> None:
+    expected = {"type": "object", "additionalProperties": {"type": "integer", "format": "int64"}}
+    for annotation in (RootModel[dict[str, int]], OpenMap):
+        assert schema_of(create_model("M", f=(annotation, ...)))["properties"]["f"] == expected
+
+
+@pytest.mark.parametrize(
+    ("annotation", "text"),
+    [
+        (OpenRest, "the types of extra fields"),
+        (dict[int, str], "the keys"),
+        (dict[bool, str], "the keys"),
+        (Annotated[str, Field(pattern=r"^\d+$")], r"\\d in the pattern knows only ASCII"),
+        (list[Annotated[str, Field(pattern=r"[\w-]")]], r"\\w in the pattern knows only ASCII"),
+        (Annotated[Decimal, Field(gt=0, max_digits=4)], "gt, max_digits of a decimal"),
+        (Annotated[timedelta, Field(le=timedelta(1))], "le of a timedelta"),
+        (Annotated[bytes, Field(max_length=4)], "max_length of a bytes"),
+        (PastDate, "now_op of a date"),
+    ],
+)
+def test_what_the_server_checks_otherwise_is_warned_of(annotation: Any, text: str) -> None:
+    with pytest.warns(SchemaWarning, match=rf"M\.f.*{text}"):
+        schema_of(create_model("M", f=(annotation, ...)))
+
+
+def test_an_escaped_backslash_is_no_class() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        schema_of(create_model("M", f=(Annotated[str, Field(pattern=r"^\\d+[0-9]$")], ...)))
