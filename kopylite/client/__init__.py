@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from kopylite.client.api import Api, WriteListener
-from kopylite.client.cached import Client, connect
+from kopylite.client.cached import Client
 from kopylite.client.codec import LineSplitter, ListPage, decode_event, decode_list
 from kopylite.client.config import ClientConfig, load_config
+from kopylite.client.connecting import connect
 from kopylite.client.credentials import Credentials, Identity
 from kopylite.client.listwatch import ListWatch
 from kopylite.client.live import LiveClient

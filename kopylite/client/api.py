@@ -3,27 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NoReturn, Protocol
+from typing import Any, Final, Protocol
 
 from kopylite.client import verbs
-from kopylite.client.codec import decode_identity, decode_list, decode_object, encode, encode_body
+from kopylite.client.codec import decode_change, decode_list, encode, encode_body
 from kopylite.client.listwatch import PAGE_SIZE, refusal
 from kopylite.client.resources import Resources
 from kopylite.client.retries import retry_after
 from kopylite.client.transport import ApiResponse, Transport
 from kopylite.client.verbs import PLAIN, ApiRequest, PatchType, Preconditions, ResourceInfo, Selection, WriteOptions
-from kopylite.errors import Conflict, Expired, Invalid, KindNotFound, UsageError, api_error
+from kopylite.errors import (
+    ApiError,
+    Conflict,
+    ConnectionFailed,
+    Expired,
+    Invalid,
+    KindNotFound,
+    NamespaceNotFound,
+    NotFound,
+    StreamBroken,
+    SubresourceNotFound,
+    UsageError,
+    api_error,
+)
 from kopylite.objects import Kind, ObjectKey, key_of, meta_of
+
+# Refusals that come of what is stored: not found, conflict.
+_STALE: Final = (404, 409)
 
 
 class WriteListener(Protocol):
-    """Told of every write that the server has carried out."""
+    """Told of every write, as far as its answer says what became of it. A name may be "": see `doubted`."""
 
     def written(self, kind: Kind, key: ObjectKey, uid: str, version: str) -> None:
         """An object was created or changed, and is now at `version`."""
 
-    def deleted(self, kind: Kind, key: ObjectKey, uid: str) -> None:
-        """The object with this uid is gone."""
+    def deleted(self, kind: Kind, key: ObjectKey, uid: str, version: str = "") -> None:
+        """The object with this uid is gone. Its last known version was `version`."""
+
+    def doubted(self, kind: Kind, key: ObjectKey, *, late: bool) -> None:
+        """The server may know a newer state of an object, or (no name) of a namespace, or (neither) of the kind.
+
+        Args:
+            late: the answer was lost, so the write may be carried out yet.
+        """
 
 
 class Api:
@@ -54,7 +77,11 @@ class Api:
 
     async def get(self, kind: Kind, key: ObjectKey, subresource: str | None = None) -> bytes:
         resource = await self._resource(kind)
-        return await self._send(verbs.get(resource, key, subresource), resource)
+        request = verbs.get(resource, key, subresource)
+        response = await self.transport.request(request)
+        if response.status < 300:
+            return response.body
+        raise await self._refusal(request, resource, response, key, subresource)
 
     async def list_all(self, kind: Kind, namespace: str, selection: Selection) -> list[bytes]:
         """All selected objects, as one consistent state.
@@ -68,20 +95,27 @@ class Api:
         except Expired:
             return await self._pages(resource, namespace, selection, limit=0)
 
+    async def newest(self, kind: Kind, namespace: str) -> str:
+        """The present version of a kind's objects in a namespace, or ("") in all: every answered write is in it."""
+        resource = await self._resource(kind)
+        page = await self._send(verbs.list_page(resource, namespace, limit=1), resource)
+        return decode_list(page).resource_version
+
     async def create(self, kind: Kind, namespace: str, wire: Mapping[str, Any], options: WriteOptions = PLAIN) -> bytes:
         resource = await self._resource(kind)
-        body = await self._send(verbs.create(resource, namespace, _body(kind, key_of(wire), wire), options), resource)
-        self._note_write(resource.kind, body, options)
-        return body
+        key = ObjectKey(namespace, meta_of(wire).get("name") or "")
+        request = verbs.create(resource, namespace, _body(kind, key, wire), options)
+        return await self._write(request, resource, key, dry_run=options.dry_run)
 
     async def create_subresource(
         self, kind: Kind, key: ObjectKey, subresource: str, wire: Mapping[str, Any], options: WriteOptions = PLAIN
     ) -> bytes:
         """Post to a sub-resource of an object: eviction, binding, token."""
         resource = await self._resource(kind)
-        return await self._send(
-            verbs.create_subresource(resource, key, subresource, _body(kind, key, wire), options), resource
-        )
+        request = verbs.create_subresource(resource, key, subresource, _body(kind, key, wire), options)
+        # A token is made, and nothing is changed.
+        silent = options.dry_run or subresource == "token"
+        return await self._write(request, resource, key, subresource, dry_run=silent)
 
     async def update(
         self, kind: Kind, wire: Mapping[str, Any], subresource: str | None = None, options: WriteOptions = PLAIN
@@ -91,10 +125,8 @@ class Api:
         if not meta_of(wire).get("resourceVersion"):
             raise UsageError(f"update of {kind} {key}: it has no resourceVersion; read it first, or use patch or apply")
         resource = await self._resource(kind)
-        body = await self._send(verbs.update(resource, key, _body(kind, key, wire), subresource, options), resource)
-        if subresource in (None, "status"):
-            self._note_write(resource.kind, body, options)
-        return body
+        request = verbs.update(resource, key, _body(kind, key, wire), subresource, options)
+        return await self._write(request, resource, key, subresource, dry_run=options.dry_run)
 
     async def patch(
         self,
@@ -114,36 +146,28 @@ class Api:
         resource = await self._resource(kind)
         request = verbs.patch(resource, key, _body(kind, key, patch), patch_type, subresource, options)
         try:
-            body = await self._send(request, resource)
+            return await self._write(request, resource, key, subresource, dry_run=options.dry_run)
         except Invalid as error:
             refused = patch_type == "json" and not error.causes and any(step.get("op") == "test" for step in patch)
             if refused or any(cause.field == "metadata.uid" for cause in error.causes):
+                if self._listener is not None and not options.dry_run:
+                    self._listener.doubted(resource.kind, key, late=False)
                 raise Conflict(error.message, details=error.details, request=error.request) from error
             raise
-        if subresource in (None, "status"):
-            self._note_write(resource.kind, body, options)
-        return body
 
     async def delete(self, kind: Kind, key: ObjectKey, conditions: Preconditions, *, dry_run: bool = False) -> bytes:
         """Ask for the deletion of an object; a Status comes back, or the object when it stays for a while."""
         resource = await self._resource(kind)
         request = verbs.delete(resource, key, encode(conditions.to_dict(dry_run)))
-        body = await self._send(request, resource)
-        if self._listener is not None and not dry_run:
-            answered, identity = decode_identity(body)
-            if answered != "Status":
-                self._listener.written(resource.kind, key, identity.uid, identity.resource_version)
-            elif uid := _uid_in_status(body):
-                self._listener.deleted(resource.kind, key, uid)
-        return body
+        return await self._write(request, resource, key, dry_run=dry_run)
 
     async def delete_all(
         self, kind: Kind, namespace: str, selection: Selection, conditions: Preconditions, *, dry_run: bool = False
     ) -> None:
         """Ask for the deletion of all selected objects of a namespace, or ("") of all namespaces."""
         resource = await self._resource(kind)
-        body = encode(conditions.to_dict(dry_run))
-        await self._send(verbs.delete_collection(resource, namespace, selection, body), resource)
+        request = verbs.delete_collection(resource, namespace, selection, encode(conditions.to_dict(dry_run)))
+        await self._write(request, resource, ObjectKey(namespace, ""), dry_run=dry_run)
 
     async def _pages(
         self, resource: ResourceInfo, namespace: str, selection: Selection, *, limit: int = PAGE_SIZE
@@ -165,32 +189,83 @@ class Api:
         response = await self.transport.request(request)
         if response.status < 300:
             return response.body
-        self._refuse(request, resource, response)
+        raise await self._refusal(request, resource, response)
 
-    def _refuse(self, request: ApiRequest, resource: ResourceInfo, response: ApiResponse) -> NoReturn:
-        error = refusal(
-            api_error(response.status, response.body, retry_after=retry_after(response.headers), request=str(request)),
-            request,
-        )
+    async def _write(
+        self,
+        request: ApiRequest,
+        resource: ResourceInfo,
+        key: ObjectKey,
+        subresource: str | None = None,
+        *,
+        dry_run: bool,
+    ) -> bytes:
+        """Send a write, and tell the listener what became of it, or that nobody knows.
+
+        Args:
+            key: of what is written; the name is "" where the server makes it, or many objects are written.
+        """
+        listener = None if dry_run else self._listener
+        try:
+            response = await self.transport.request(request)
+        except (ConnectionFailed, UsageError):
+            raise  # nothing was sent
+        except BaseException:
+            if listener is not None:
+                listener.doubted(resource.kind, key, late=True)
+            raise
+        if response.status < 300:
+            if listener is not None:
+                self._book(listener, resource.kind, key, response.body, of_delete=request.method == "DELETE")
+            return response.body
+        # A gateway's answer says nothing about the server's. A refusal that comes of what is stored shows that this is
+        # newer than what was read, or that a first try was carried out (the HTTP library repeats a PUT and a DELETE
+        # whose connection broke). Of many deletions, some may have been carried out.
+        late = response.status >= 500
+        stale = response.status in _STALE if key.name else request.method == "DELETE"
+        if listener is not None and (late or stale):
+            listener.doubted(resource.kind, key, late=late)
+        raise await self._refusal(request, resource, response, key, subresource)
+
+    def _book(self, listener: WriteListener, kind: Kind, key: ObjectKey, body: bytes, *, of_delete: bool) -> None:
+        """Tell what the answer to a write says."""
+        try:
+            (found, gone) = decode_change(body, of_delete=of_delete)
+        except StreamBroken:
+            listener.doubted(kind, key, late=False)
+            raise
+        if gone and found.uid and key.name:
+            listener.deleted(kind, key, found.uid, found.resource_version)
+        elif found.uid and found.resource_version and found.name and key.name in ("", found.name):
+            listener.written(kind, ObjectKey(found.namespace, found.name), found.uid, found.resource_version)
+        else:
+            listener.doubted(kind, key, late=False)
+
+    async def _refusal(
+        self,
+        request: ApiRequest,
+        resource: ResourceInfo,
+        response: ApiResponse,
+        key: ObjectKey | None = None,
+        subresource: str | None = None,
+    ) -> ApiError | KindNotFound:
+        """The exception for an error answer.
+
+        A 404 of a sub-resource may mean the object, the sub-resource or the kind; custom resources answer alike for
+        the first two, so discovery is asked.
+        """
+        wait = retry_after(response.headers)
+        error = refusal(api_error(response.status, response.body, retry_after=wait, request=str(request)), request)
         if isinstance(error, KindNotFound):
             self.resources.forget(resource.kind)
-            _, _, subresource = request.path.rpartition(f"/{resource.plural}/")[2].partition("/")
-            if subresource:
-                raise KindNotFound(
-                    f"the server does not serve {request.path}: {resource.kind} has no sub-resource {subresource!r} "
-                    "(a CRD declares it under `subresources`), or is not served at all"
-                )
-        raise error
-
-    def _note_write(self, kind: Kind, body: bytes, options: WriteOptions) -> None:
-        if self._listener is not None and not options.dry_run:
-            found = decode_identity(body)[1]
-            self._listener.written(kind, ObjectKey(found.namespace, found.name), found.uid, found.resource_version)
+        missing = isinstance(error, KindNotFound | NotFound) and not isinstance(error, NamespaceNotFound)
+        if subresource and missing and await self.resources.lacks(resource.kind, subresource):
+            return SubresourceNotFound(
+                f"{resource.kind} {key} has no sub-resource {subresource!r}: the server serves the kind without it "
+                f"(a CRD declares it under `subresources`) ({request})"
+            )
+        return error
 
 
 def _body(kind: Kind, key: ObjectKey, value: Any) -> bytes:
     return encode_body(value, f"{kind.kind} {key}".rstrip())
-
-
-def _uid_in_status(body: bytes) -> str:
-    return str((decode_object(body).get("details") or {}).get("uid") or "")

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, Unpack, overload
 
 from pydantic import BaseModel
 
 from kopylite.client.api import Api
 from kopylite.client.changes import as_read
-from kopylite.client.config import ClientConfig, load_config
+from kopylite.client.codec import decode_identity
 from kopylite.client.live import (
     FIELD_MANAGER,
     LiveClient,
@@ -25,7 +23,7 @@ from kopylite.client.misfits import Invalid, Misfits
 from kopylite.client.patches import add_finalizer, remove_finalizer
 from kopylite.client.recent import CacheReader, NoCache, RecentWrites, no_index
 from kopylite.client.resources import Resources
-from kopylite.client.transport import AiohttpTransport, Transport
+from kopylite.client.transport import Transport
 from kopylite.client.upsert import Outcome, Upserts
 from kopylite.client.verbs import WriteOptions, check_scope
 from kopylite.clock import SYSTEM_CLOCK, Clock
@@ -40,7 +38,6 @@ from kopylite.objects import (
     kind_of,
     set_controller_reference,
 )
-from kopylite.observers import ClientObserver
 
 T = TypeVar("T")
 
@@ -91,7 +88,7 @@ class Client(LiveClient):
         on_misfit: Callable[[DecodeError], None] | None = None,
     ) -> None:
         self._cache = cache or NoCache()
-        self._recent = RecentWrites(self._cache, clock)
+        self._recent = RecentWrites(self._cache, clock, lambda kind, namespace: self.api.newest(kind, namespace))
         api, misfits = Api(transport, resources, self._recent), Misfits(on_misfit)
         super().__init__(api, field_manager=field_manager, misfits=misfits)
         self.live = LiveClient(api, field_manager=field_manager, misfits=misfits)
@@ -334,17 +331,23 @@ class Client(LiveClient):
     async def _read(self, kind: Kind, key: ObjectKey) -> bytes | None:
         """An object from the cache, if that shows all that this client wrote, else from the server."""
         store = self._cache.store_for(kind, key.namespace)
-        if store is not None and (self._recent.idle or await self._recent.settled(kind, key, store)):
+        if store is not None and await self._recent.settled(kind, key, store):
             stored = store.get(key)
             if stored is not None:
                 return stored.body
             # The cache has no object of a key that none can have, and "none" would be taken for "deleted".
             check_scope(kind, await self.api.is_namespaced(kind), key)
             return None
+        doubt = self._recent.doubt(kind, key)
         try:
-            return await self.api.get(kind, key)
+            body = await self.api.get(kind, key)
         except NotFound:
+            if doubt is not None:
+                doubt.missing = True
             return None
+        if doubt is not None:
+            doubt.solve(decode_identity(body)[1].resource_version)
+        return body
 
     async def _upsert(
         self,
@@ -363,27 +366,3 @@ class Client(LiveClient):
         return await self._upserts.create_or_update(
             kind, where, shape, owner=params.get("owner"), options=options, by_patch=by_patch
         )
-
-
-@asynccontextmanager
-async def connect(
-    kubeconfig: str | Path | None = None,
-    context: str | None = None,
-    *,
-    config: ClientConfig | None = None,
-    field_manager: str = FIELD_MANAGER,
-    observer: ClientObserver | None = None,
-) -> AsyncIterator[Client]:
-    """A Client without caches, for scripts and tests; its connections are closed at the end.
-
-    Args:
-        kubeconfig, context: see `load_config`.
-        config: the settings themselves, instead.
-        field_manager: the owner of the fields that it writes.
-        observer: told of every request.
-
-    Raises:
-        KubeconfigError: no usable settings were found.
-    """
-    async with AiohttpTransport(config or load_config(kubeconfig, context), observer=observer) as transport:
-        yield Client(transport, field_manager=field_manager)

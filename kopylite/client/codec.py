@@ -6,7 +6,7 @@ An answer that is not what the API promises (a proxy's HTML page, a cut frame) i
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -149,6 +149,67 @@ def decode_identity(body: bytes) -> tuple[str, Identity]:
     except ValueError as error:
         raise _broken("object", body, error) from None
     return found.kind, found.metadata
+
+
+class _ChangedMeta(Identity, gc=False, rename="camel"):
+    deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: int | None = None
+    finalizers: list[str] | None = None
+
+
+class _Change(msgspec.Struct, gc=False):
+    kind: str = ""
+    metadata: _ChangedMeta = msgspec.field(default_factory=_ChangedMeta)
+    spec: msgspec.Raw = msgspec.Raw()
+    details: msgspec.Raw = msgspec.Raw()
+
+
+class _Details(msgspec.Struct, gc=False):
+    uid: str | None = None
+
+
+class _NamespaceSpec(msgspec.Struct, gc=False):
+    finalizers: list[str] | None = None
+
+
+class Change(NamedTuple):
+    """What the answer to a write says.
+
+    Attributes:
+        identity: of the object; without a uid the answer does not say what became of it.
+        gone: it is no more.
+    """
+
+    identity: Identity
+    gone: bool
+
+
+_decode_change = msgspec.json.Decoder(_Change).decode
+
+
+def decode_change(body: bytes, *, of_delete: bool) -> Change:
+    """What the answer to a write says about its object.
+
+    The last finalizer of an object that is being deleted takes it along, whatever verb removes it; the answer is the
+    object as it was, with its old resourceVersion. A DELETE that waits for nothing answers with a Status, or (some
+    kinds of Kubernetes itself) with the object as it was. A Pod waits for its grace period too, a Namespace for the
+    finalizers in its spec.
+
+    Raises:
+        StreamBroken: the body is no object.
+    """
+    try:
+        found = _decode_change(body)
+        meta = found.metadata
+        if found.kind == "Status":
+            uid = (msgspec.json.decode(found.details, type=_Details).uid if bytes(found.details) else None) or ""
+            return Change(Identity(uid=uid), of_delete)
+        waits = bool(meta.finalizers) or (meta.deletion_grace_period_seconds or 0) > 0
+        if found.kind == "Namespace" and bytes(found.spec):
+            waits = waits or bool(msgspec.json.decode(found.spec, type=_NamespaceSpec).finalizers)
+    except ValueError as error:
+        raise _broken("object", body, error) from None
+    return Change(meta, not waits and (of_delete or meta.deletion_timestamp is not None))
 
 
 def decode_object(body: bytes) -> dict[str, Any]:

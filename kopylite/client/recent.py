@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
+from weakref import WeakSet
 
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.errors import KopyliteError, RequestTimeout, UsageError
@@ -16,11 +17,19 @@ MAX_WAIT = 2.0
 # What no cache has confirmed after this time never will: the server's history was replaced (a restored backup),
 # or its watch was re-listed long ago.
 MAX_AGE = 600.0
-# How long a deleted uid is remembered that may not even have reached the cache.
-DELETED_AGE = 60.0
+# A write whose answer was lost may still be carried out for a moment: kube-apiserver ends a request with its
+# connection, but not what etcd is at. Until then the server's version tells nothing about it.
+LATE = 2.0
+# Readers ask the server for its version at most this often for one doubt; meanwhile others read from it.
+ASK_PAUSE = 1.0
 # Unconfirmed writes that are kept one by one.
 MAX_PENDING = 10_000
+# Namespaces of a kind whose writes are kept apart for caches that begin later.
+MAX_FLOORS = 1_000
 _FIRST_SWEEP = 1_000
+
+EVERYTHING = ObjectKey("", "")
+Ask = Callable[[Kind, str], Awaitable[str]]
 
 
 class Stored(Protocol):
@@ -75,136 +84,267 @@ class NoCache:
 
 
 @dataclass(slots=True)
-class _Pending:
-    """A write that the cache has to show yet.
+class Doubt:
+    """What the caches have to show before they may be asked about an object, a namespace or a kind.
 
     Attributes:
-        version: the resourceVersion that the cache must reach; "" when it is not known.
+        at: when the write was answered, on the monotonic clock.
+        version: the resourceVersion that a cache must have reached.
         deleted_uid: the object that must be gone; "" when it was not a deletion.
-        at: when it was written, on the monotonic clock.
-        waited: a reader has waited in vain; the next one does not.
+        unsure: nobody knows the version of what was written, or whether it was: the server is to be asked.
+        asks_from: before this moment it is not worth asking.
+        missing: the server was asked for the object and has none: only the version of its collection can tell.
+        tried: a reader has waited in vain; the next one does not.
     """
 
-    version: str
-    deleted_uid: str
     at: float
-    waited: bool = False
+    version: str = ""
+    deleted_uid: str = ""
+    unsure: bool = False
+    asks_from: float = 0.0
+    missing: bool = False
+    tried: bool = False
+
+    def solve(self, version: str) -> None:
+        """The server was seen at a version, after the write."""
+        self.version = newer(self.version, version)
+        self.unsure, self.deleted_uid, self.tried = False, "", True
+
+    def add(self, other: Doubt) -> None:
+        """Stand for another one too."""
+        self.at = max(self.at, other.at)
+        self.version = newer(self.version, other.version)
+        self.unsure = self.unsure or other.unsure or bool(other.deleted_uid)
+        self.asks_from = max(self.asks_from, other.asks_from)
 
 
 class RecentWrites:
-    """Remembers writes until the cache shows them; tells readers whether the cache may be asked.
+    """Remembers writes until the caches show them; tells readers whether a cache may be asked.
 
-    A client is its listener. Only writes to cached kinds are remembered. An entry goes when a reader or a sweep
-    finds it confirmed. Beyond 10,000 unconfirmed ones, the oldest are merged into one version per kind that the
-    cache must reach before it is asked again.
+    A client is its listener. A write with a known answer concerns its object. One without (the answer was lost, or
+    does not say what was written, as that of an eviction) concerns its object, or, where it has no name, its whole
+    namespace; then the server is asked for its present version, and a cache that has reached it shows the write.
+
+    A cache may begin, or begin again, after a write, and with an older state: it is trusted when it has reached what
+    was written in the last 10 minutes.
+
+    An entry goes when all caches have confirmed it. Beyond 10,000 unconfirmed ones, the oldest are merged into one for
+    their kind; what is not confirmed after 10 minutes is forgotten.
+
+    Args:
+        cache: the caches.
+        clock: of the ages.
+        ask: the present version of the server's objects of a kind in a namespace ("": in all).
     """
 
-    __slots__ = ("_cache", "_clock", "_floors", "_pending", "_sweep_at")
+    __slots__ = ("_ask", "_cache", "_clock", "_floors", "_pending", "_sweep_at", "_trusted")
 
-    def __init__(self, cache: CacheReader, clock: Clock = SYSTEM_CLOCK) -> None:
+    def __init__(self, cache: CacheReader, clock: Clock = SYSTEM_CLOCK, ask: Ask | None = None) -> None:
         self._cache = cache
         self._clock = clock
-        self._pending: dict[GroupKind, dict[ObjectKey, _Pending]] = {}
-        self._floors: dict[GroupKind, str] = {}
+        self._ask = ask
+        # What was written to an object; under the name "", to a namespace, and under EVERYTHING, to a kind.
+        self._pending: dict[GroupKind, dict[ObjectKey, Doubt]] = {}
+        # What was written to each namespace at all: what a cache must have reached that begins later.
+        self._floors: dict[GroupKind, dict[str, Doubt]] = {}
+        # The caches that have reached the floors of the time when they were met first.
+        self._trusted: dict[GroupKind, WeakSet[StoreReader]] = {}
         self._sweep_at = _FIRST_SWEEP
 
     def __len__(self) -> int:
         """How many writes are unconfirmed."""
         return sum(map(len, self._pending.values()))
 
-    @property
-    def idle(self) -> bool:
-        """Nothing is unconfirmed: every cache may be asked."""
-        return not self._floors and not any(self._pending.values())
+    # For the client that writes
 
     def written(self, kind: Kind, key: ObjectKey, uid: str, version: str) -> None:
-        store = self._cache.store_for(kind, key.namespace)
-        if store is None or compare_versions(store.newest(), version) >= 0:
-            return
         known = self._pending.get(kind.group_kind, {}).get(key)
-        if known is not None and compare_versions(known.version, version) > 0:
-            return  # answers may overtake each other
-        self._note(kind, key, _Pending(version, "", self._clock.monotonic()))
-
-    def deleted(self, kind: Kind, key: ObjectKey, uid: str) -> None:
-        store = self._cache.store_for(kind, key.namespace)
-        if store is None:
+        stores = self._meet(kind, key, Doubt(self._clock.monotonic(), version))
+        # Answers may overtake each other, and a uid that is gone does not come back.
+        if known is not None and (known.deleted_uid == uid or _is_newer(known, version)):
             return
-        known, stored = self._pending.get(kind.group_kind, {}).get(key), store.get(key)
-        version = known.version if known is not None else ""
-        if not version and stored is not None and stored.uid == uid:
-            version = stored.resource_version
-        self._note(kind, key, _Pending(version, uid, self._clock.monotonic()))
+        if any(compare_versions(store.newest(), version) < 0 for store in stores):
+            self._note(kind, key, Doubt(self._clock.monotonic(), version))
+        elif known is not None:
+            del self._pending[kind.group_kind][key]
+
+    def deleted(self, kind: Kind, key: ObjectKey, uid: str, version: str = "") -> None:
+        entry = Doubt(self._clock.monotonic(), version, deleted_uid=uid)
+        known = self._pending.get(kind.group_kind, {}).get(key)
+        stores = self._meet(kind, key, entry)
+        if known is not None:
+            entry.version = newer(entry.version, known.version)
+        for store in stores:
+            stored = store.get(key)
+            if stored is not None and stored.uid == uid:
+                entry.version = newer(entry.version, stored.resource_version)
+        if stores:
+            self._note(kind, key, entry)
+
+    def doubted(self, kind: Kind, key: ObjectKey, *, late: bool) -> None:
+        now = self._clock.monotonic()
+        entry = Doubt(now, unsure=True, asks_from=now + LATE if late else now)
+        if self._meet(kind, key, entry):
+            self._note(kind, key, entry)
+
+    # For the client that reads
 
     async def settled(self, kind: Kind, key: ObjectKey, store: StoreReader) -> bool:
         """Whether the store shows all that was written to an object. Waits for it, 2 s at most."""
-        group_kind = kind.group_kind
-        if self._floors and not self._reached_floor(group_kind, store):
+        if not (self._trusts(kind, key.namespace, store) or await self._becomes_trusted(kind, key.namespace, store)):
             return False
-        of_kind = self._pending.get(group_kind)
-        entry = of_kind.get(key) if of_kind else None
-        if of_kind is None or entry is None:
+        of_kind = self._pending.get(kind.group_kind)
+        if not of_kind:
             return True
-        usable, confirmed = self._state(entry, key, store)
-        if not usable and entry.version and not entry.waited:
-            await store.wait_newer(key, entry.version, MAX_WAIT)
-            usable, confirmed = self._state(entry, key, store)
-            entry.waited = not usable
-        if confirmed and of_kind.get(key) is entry:
-            del of_kind[key]
-        return usable
+        for scope in (key, ObjectKey(key.namespace, ""), EVERYTHING):
+            entry = of_kind.get(scope)
+            if entry is None:
+                continue
+            # The next read of the object tells its version, without another request.
+            asks = scope is not key or entry.missing
+            if not await self._shows(kind, scope, entry, store, key.namespace, asks=asks):
+                return False
+        return True
 
     async def all_settled(self, kind: Kind, namespace: str, store: StoreReader) -> bool:
         """Whether the store shows all that was written in a namespace, or ("") in all of them."""
-        of_kind = self._pending.get(kind.group_kind, {})
-        keys = [key for key in of_kind if not namespace or key.namespace == namespace]
-        for key in keys:
-            if not await self.settled(kind, key, store):
-                return False
-        return not self._floors or self._reached_floor(kind.group_kind, store)
-
-    def _state(self, entry: _Pending, key: ObjectKey, store: StoreReader) -> tuple[bool, bool]:
-        """Whether the store may be asked for the object, and whether the entry has served its purpose."""
-        age = self._clock.monotonic() - entry.at
-        reached = bool(entry.version) and compare_versions(store.newest(), entry.version) >= 0
-        if not entry.deleted_uid:
-            return (reached or age > MAX_AGE,) * 2
-        stored = store.get(key)
-        gone = stored is None or stored.uid != entry.deleted_uid
-        # Not there is not gone for ever: the store may be so far behind that it has yet to see the creation.
-        return (
-            gone and (stored is None or reached or not entry.version),
-            gone and (reached or age > DELETED_AGE),
-        )
-
-    def _reached_floor(self, group_kind: GroupKind, store: StoreReader) -> bool:
-        floor = self._floors.get(group_kind)
-        if floor is None:
-            return True
-        if compare_versions(store.newest(), floor) < 0:
+        if not (self._trusts(kind, namespace, store) or await self._becomes_trusted(kind, namespace, store)):
             return False
-        del self._floors[group_kind]
+        of_kind = self._pending.get(kind.group_kind, {})
+        scopes = [scope for scope in of_kind if not namespace or scope.namespace == namespace or scope == EVERYTHING]
+        for scope in scopes:
+            entry = of_kind.get(scope)
+            if entry is not None and not await self._shows(kind, scope, entry, store, namespace, asks=True):
+                return False
         return True
 
-    def _note(self, kind: Kind, key: ObjectKey, entry: _Pending) -> None:
+    def doubt(self, kind: Kind, key: ObjectKey) -> Doubt | None:
+        """What the server's answer to a read of this object, sent from now on, will solve; None: nothing."""
+        entry = self._pending.get(kind.group_kind, {}).get(key)
+        ripe = entry is not None and entry.unsure and self._clock.monotonic() >= entry.asks_from
+        return entry if ripe else None
+
+    # What is in doubt
+
+    async def _shows(
+        self, kind: Kind, scope: ObjectKey, entry: Doubt, store: StoreReader, namespace: str, *, asks: bool
+    ) -> bool:
+        """Whether a store shows a write; drops the entry when all of them do."""
+        usable, confirmed = self._state(entry, scope, store)
+        if not usable and entry.unsure and asks:
+            await self._solve(kind, namespace, [entry])
+            usable, confirmed = self._state(entry, scope, store)
+        elif not usable and not entry.unsure and entry.version and not entry.tried:
+            await store.wait_newer(scope, entry.version, MAX_WAIT)
+            usable, confirmed = self._state(entry, scope, store)
+            entry.tried = not usable
+        if confirmed and self._confirmed_everywhere(kind, scope, entry):
+            of_kind = self._pending.get(kind.group_kind, {})
+            if of_kind.get(scope) is entry:
+                del of_kind[scope]
+        return usable
+
+    def _state(self, entry: Doubt, scope: ObjectKey, store: StoreReader) -> tuple[bool, bool]:
+        """Whether the store may be asked, and whether the entry has served its purpose with it."""
+        if self._clock.monotonic() - entry.at > MAX_AGE:
+            return True, True
+        if entry.unsure:
+            return False, False
+        reached = bool(entry.version) and compare_versions(store.newest(), entry.version) >= 0
+        if not entry.deleted_uid:
+            return reached, reached
+        stored = store.get(scope)
+        gone = stored is None or stored.uid != entry.deleted_uid
+        # Not there is not gone for ever: the store may be so far behind that it has yet to see the creation.
+        return gone and (stored is None or reached or not entry.version), gone and reached
+
+    async def _solve(self, kind: Kind, namespace: str, entries: list[Doubt]) -> None:
+        """Ask the server for its version, one reader at a time."""
+        now = self._clock.monotonic()
+        ripe = [entry for entry in entries if entry.asks_from <= now]
+        if self._ask is None or not ripe:
+            return
+        for entry in ripe:
+            entry.asks_from = now + ASK_PAUSE
+        try:
+            version = await self._ask(kind, namespace)
+        except KopyliteError:
+            return  # the read itself, which goes to the server now, says what is wrong
+        for entry in ripe:
+            entry.solve(version)
+
+    def _confirmed_everywhere(self, kind: Kind, scope: ObjectKey, entry: Doubt) -> bool:
+        return all(self._state(entry, scope, store)[1] for store in self._stores(kind, scope.namespace))
+
+    def _note(self, kind: Kind, key: ObjectKey, entry: Doubt) -> None:
         of_kind = self._pending.setdefault(kind.group_kind, {})
         of_kind.pop(key, None)  # to the end: a dict is also the order of age
         of_kind[key] = entry
         if len(of_kind) >= self._sweep_at:
             self._sweep(kind, of_kind)
 
-    def _sweep(self, kind: Kind, of_kind: dict[ObjectKey, _Pending]) -> None:
-        for key, entry in list(of_kind.items()):
-            store = self._cache.store_for(kind, key.namespace)
-            if store is None or self._state(entry, key, store)[1]:
-                del of_kind[key]
-        floor = self._floors.get(kind.group_kind, "")
-        for key in list(of_kind)[: max(0, len(of_kind) - MAX_PENDING)]:
-            version = of_kind.pop(key).version
-            floor = version if compare_versions(floor, version) < 0 else floor
-        if floor:
-            self._floors[kind.group_kind] = floor
+    def _sweep(self, kind: Kind, of_kind: dict[ObjectKey, Doubt]) -> None:
+        for scope, entry in list(of_kind.items()):
+            if self._confirmed_everywhere(kind, scope, entry):
+                del of_kind[scope]
+        for scope in list(of_kind)[: max(0, len(of_kind) - MAX_PENDING)]:
+            if scope != EVERYTHING:
+                of_kind.setdefault(EVERYTHING, Doubt(0.0)).add(of_kind.pop(scope))
         self._sweep_at = max(_FIRST_SWEEP, 2 * len(of_kind))
+
+    # Which caches are trusted
+
+    def _stores(self, kind: Kind, namespace: str) -> list[StoreReader]:
+        """The stores that reads of a namespace may meet: its own, and that of all namespaces."""
+        own, whole = self._cache.store_for(kind, namespace), self._cache.store_for(kind, "")
+        return [store for store in ((own,) if own is whole else (own, whole)) if store is not None]
+
+    def _meet(self, kind: Kind, key: ObjectKey, entry: Doubt) -> list[StoreReader]:
+        """The stores that will show a write. Those that are met later, or come back, have to reach it first."""
+        stores = self._stores(kind, key.namespace)
+        for store in stores:
+            self._trusts(kind, key.namespace, store)
+        if not stores and self._cache.follows(kind, key.namespace):
+            self._trusted.pop(kind.group_kind, None)  # a kind that is gone: its caches begin again
+        floors = self._floors.setdefault(kind.group_kind, {})
+        floors.setdefault(key.namespace, Doubt(0.0)).add(entry)
+        if len(floors) > MAX_FLOORS:
+            everywhere = Doubt(0.0)
+            for floor in floors.values():
+                everywhere.add(floor)
+            self._floors[kind.group_kind] = {"": everywhere}
+        return stores
+
+    def _trusts(self, kind: Kind, namespace: str, store: StoreReader) -> bool:
+        """Whether a store has reached, now or before, what was written before it was met first."""
+        trusted = self._trusted.get(kind.group_kind)
+        if trusted is not None and store in trusted:
+            return True
+        for floor in self._floors_under(kind, namespace, store):
+            if floor.unsure or compare_versions(store.newest(), floor.version) < 0:
+                return False
+        self._trusted.setdefault(kind.group_kind, WeakSet()).add(store)
+        return True
+
+    async def _becomes_trusted(self, kind: Kind, namespace: str, store: StoreReader) -> bool:
+        await self._solve(kind, namespace, [f for f in self._floors_under(kind, namespace, store) if f.unsure])
+        return self._trusts(kind, namespace, store)
+
+    def _floors_under(self, kind: Kind, namespace: str, store: StoreReader) -> list[Doubt]:
+        """What a store has to reach."""
+        floors = self._floors.get(kind.group_kind, {})
+        whole = store is self._cache.store_for(kind, "")
+        oldest = self._clock.monotonic() - MAX_AGE
+        under = floors.values() if whole else (floors[name] for name in {namespace, ""} if name in floors)
+        return [floor for floor in under if floor.at >= oldest]
+
+
+def _is_newer(known: Doubt, version: str) -> bool:
+    return not known.unsure and compare_versions(known.version, version) > 0
+
+
+def newer(a: str, b: str) -> str:
+    return a if compare_versions(a, b) > 0 else b
 
 
 def no_index(kind: Kind, namespace: str, *, followed: bool) -> KopyliteError:

@@ -11,7 +11,7 @@ from kopylite.client.retries import retry_after
 from kopylite.client.transport import Transport
 from kopylite.client.verbs import ResourceInfo
 from kopylite.clock import SYSTEM_CLOCK, Clock
-from kopylite.errors import KindNotFound, StreamBroken, api_error
+from kopylite.errors import ApiError, KindNotFound, StreamBroken, TransportError, api_error
 from kopylite.objects import Kind, builtin_kinds, kind_of
 
 # A kind that is missing is asked for again this often: a CRD that appears is found soon, and a controller that
@@ -37,7 +37,7 @@ class Resources:
     found is kept; what was missing is asked for again after 3 s.
     """
 
-    __slots__ = ("_clock", "_found", "_missing", "_transport")
+    __slots__ = ("_clock", "_found", "_missing", "_subresources", "_transport")
 
     def __init__(self, transport: Transport, clock: Clock = SYSTEM_CLOCK) -> None:
         self._transport = transport
@@ -45,6 +45,8 @@ class Resources:
         self._found: dict[Kind, ResourceInfo] = {}
         # When a kind was not there, and what may help.
         self._missing: dict[Kind, tuple[float, str]] = {}
+        # When the server was asked for a kind's sub-resources, and what it listed; None: not even the kind.
+        self._subresources: dict[Kind, tuple[float, frozenset[str] | None]] = {}
 
     def known(self, kind: Kind) -> ResourceInfo | None:
         """The resource, if no request is needed to know it."""
@@ -86,6 +88,27 @@ class Resources:
     def forget(self, kind: Kind) -> None:
         """Ask the server again: a request for the resource found nothing there."""
         self._found.pop(kind, None)
+
+    async def lacks(self, kind: Kind, subresource: str) -> bool:
+        """Whether the server serves a kind and lists no such sub-resource. Asked at most every 3 s.
+
+        False also when discovery cannot be asked: then nobody knows.
+        """
+        now = self._clock.monotonic()
+        asked, listed = self._subresources.get(kind, (-MISSING_PERIOD, None))
+        if now - asked >= MISSING_PERIOD:
+            try:
+                served = await self._served(kind.api_version)
+            except (ApiError, TransportError):
+                return False
+            plural = next((each.name for each in served if each.kind == kind.kind and "/" not in each.name), None)
+            listed = (
+                None
+                if plural is None
+                else frozenset(each.name.partition("/")[2] for each in served if each.name.startswith(f"{plural}/"))
+            )
+            self._subresources[kind] = now, listed
+        return listed is not None and subresource not in listed
 
     async def _served(self, api_version: str) -> list[_ApiResource]:
         request = verbs.discovery(api_version)

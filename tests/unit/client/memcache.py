@@ -65,14 +65,21 @@ class MemoryStore:
 
 
 class MemoryCache:
-    """Holds the kinds in `kinds`."""
+    """Holds the kinds in `kinds`.
+
+    Attributes:
+        gone: the kinds are not served at the moment.
+        only: the one namespace that is cached; "" for all.
+    """
 
     def __init__(self, *kinds: Kind) -> None:
         self.kinds = {kind.group_kind for kind in kinds}
         self.store = MemoryStore()
+        self.gone = False
+        self.only = ""
 
     def follows(self, kind: Kind, namespace: str) -> bool:
-        return kind.group_kind in self.kinds
+        return kind.group_kind in self.kinds and self.only in ("", namespace)
 
     def store_for(self, kind: Kind, namespace: str) -> MemoryStore | None:
-        return self.store if kind.group_kind in self.kinds else None
+        return self.store if self.follows(kind, namespace) and not self.gone else None

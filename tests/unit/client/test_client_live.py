@@ -7,7 +7,16 @@ import pytest
 from kopylite.client.api import Api
 from kopylite.client.live import LiveClient
 from kopylite.client.transport import ApiResponse
-from kopylite.errors import AlreadyExists, Conflict, Expired, Invalid, KindNotFound, NotFound, UsageError
+from kopylite.errors import (
+    AlreadyExists,
+    Conflict,
+    Expired,
+    Invalid,
+    KindNotFound,
+    NotFound,
+    SubresourceNotFound,
+    UsageError,
+)
 from kopylite.objects import Kind, ObjectKey, Unstructured
 from tests.unit.client.memory import MemoryServer
 
@@ -189,6 +198,7 @@ async def test_sub_resources_are_read_and_written(client: LiveClient, server: Me
 async def test_a_sub_resource_that_is_not_served_is_named_as_what_is_missing(
     client: LiveClient, server: MemoryServer
 ) -> None:
-    server.answers = [ApiResponse(404, {}, b"404 page not found")]
-    with pytest.raises(KindNotFound, match=r"ConfigMap\.v1 has no sub-resource 'status'"):
+    served = b'{"resources": [{"name": "configmaps", "kind": "ConfigMap", "namespaced": true}]}'
+    server.answers = [ApiResponse(404, {}, b"404 page not found"), ApiResponse(200, {}, served)]
+    with pytest.raises(SubresourceNotFound, match=r"ConfigMap\.v1 shop/a has no sub-resource 'status'"):
         await client.patch(CM, "a", {"status": {"x": 1}}, namespace="shop", subresource="status")
