@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
-from weakref import WeakSet
+from weakref import ref
 
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.errors import KopyliteError, RequestTimeout, UsageError
@@ -147,8 +147,8 @@ class RecentWrites:
         self._pending: dict[GroupKind, dict[ObjectKey, Doubt]] = {}
         # What was written to each namespace at all: what a cache must have reached that begins later.
         self._floors: dict[GroupKind, dict[str, Doubt]] = {}
-        # The caches that have reached the floors of the time when they were met first.
-        self._trusted: dict[GroupKind, WeakSet[StoreReader]] = {}
+        # The caches, by namespace, that have reached the floors of the time when they were met first.
+        self._trusted: dict[GroupKind, dict[str, ref[StoreReader]]] = {}
         self._sweep_at = _FIRST_SWEEP
 
     def __len__(self) -> int:
@@ -301,11 +301,15 @@ class RecentWrites:
 
     def _meet(self, kind: Kind, key: ObjectKey, entry: Doubt) -> list[StoreReader]:
         """The stores that will show a write. Those that are met later, or come back, have to reach it first."""
+        own, whole = self._cache.store_for(kind, key.namespace), self._cache.store_for(kind, "")
+        trusted = self._trusted.get(kind.group_kind, {})
+        if key.namespace and own is whole:
+            trusted.pop(key.namespace, None)
+        if whole is None:
+            trusted.pop("", None)
         stores = self._stores(kind, key.namespace)
         for store in stores:
             self._trusts(kind, key.namespace, store)
-        if not stores and self._cache.follows(kind, key.namespace):
-            self._trusted.pop(kind.group_kind, None)  # a kind that is gone: its caches begin again
         floors = self._floors.setdefault(kind.group_kind, {})
         floors.setdefault(key.namespace, Doubt(0.0)).add(entry)
         if len(floors) > MAX_FLOORS:
@@ -317,13 +321,15 @@ class RecentWrites:
 
     def _trusts(self, kind: Kind, namespace: str, store: StoreReader) -> bool:
         """Whether a store has reached, now or before, what was written before it was met first."""
-        trusted = self._trusted.get(kind.group_kind)
-        if trusted is not None and store in trusted:
-            return True
+        trusted = self._trusted.setdefault(kind.group_kind, {})
+        for name in (namespace, ""):
+            known = trusted.get(name)
+            if known is not None and known() is store:
+                return True
         for floor in self._floors_under(kind, namespace, store):
             if floor.unsure or compare_versions(store.newest(), floor.version) < 0:
                 return False
-        self._trusted.setdefault(kind.group_kind, WeakSet()).add(store)
+        trusted["" if store is self._cache.store_for(kind, "") else namespace] = ref(store)
         return True
 
     async def _becomes_trusted(self, kind: Kind, namespace: str, store: StoreReader) -> bool:
