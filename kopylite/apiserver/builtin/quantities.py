@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from decimal import ROUND_UP, Decimal, InvalidOperation
+from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, ROUND_UP, Context, Decimal
 from functools import lru_cache
 from typing import NamedTuple
 
+BAD_SUFFIX = "unable to parse quantity's suffix"
 BAD_QUANTITY = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 
-_FORM = re.compile(r"([+-]?)(\d+\.?\d*|\.\d+)([numkMGTPE]|[KMGTPE]i|[eE][+-]?\d+)?")
+# Possessive, so that no text is looked at twice.
+_FORM = re.compile(r"([+-]?)([0-9]++(?:\.[0-9]*+)?|\.[0-9]*+)([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]++)?")
+_SUFFIXED = re.compile(r"(?:[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]*+)|[+-])[eEinumkKMGTP]*+[-+]?[0-9]*+")
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
 _BY_EXPONENT = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
@@ -17,6 +20,12 @@ _BY_POWER = {power: suffix for suffix, power in _BINARY.items()} | {0: ""}
 _MAX = Decimal(2**63 - 1)
 _NANO = Decimal("1e-9")
 _MILLI = Decimal("0.001")
+# Quantities of any length are exact: the ordinary context keeps 28 digits.
+_EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
+# A real server takes any 32 bits and computes for minutes.
+_MAX_EXPONENT_DIGITS = 5
+# Longer texts are not worth remembering, or are an attack on the cache.
+_REMEMBERED = 64
 
 
 class Quantity(NamedTuple):
@@ -31,12 +40,14 @@ class Quantity(NamedTuple):
             return "0"
         if self.form == "binary" and self.value == self.value.to_integral_value():
             return self._binary()
-        exponent = 18 if self.form != "exponent" else 3 * (self.value.adjusted() // 3)
-        while self.value % Decimal(10) ** exponent != 0:
-            exponent -= 3
-        number = int(self.value / Decimal(10) ** exponent)
+        sign, digits, zeros = self.value.normalize(_EXACT).as_tuple()
+        assert isinstance(zeros, int)
+        exponent = 3 * (zeros // 3)
+        if self.form != "exponent":
+            exponent = min(exponent, 18)
+        number = "-" * sign + "".join(map(str, digits)) + "0" * (zeros - exponent)
         if self.form == "exponent":
-            return f"{number}e{exponent}" if exponent else str(number)
+            return f"{number}e{exponent}" if exponent else number
         return f"{number}{_BY_EXPONENT[exponent]}"
 
     def _binary(self) -> str:
@@ -46,44 +57,59 @@ class Quantity(NamedTuple):
         return f"{number}{_BY_POWER[power]}"
 
 
-@lru_cache(maxsize=4096)
 def parse_quantity(text: str) -> Quantity:
     """Read a quantity; precision beyond nano is rounded up, away from zero, as the real server does.
 
     Raises:
         ValueError: it is none; the message is the server's.
     """
+    return _parse_short(text) if len(text) <= _REMEMBERED else _parse(text)
+
+
+def _parse(text: str) -> Quantity:
     match = _FORM.fullmatch(text)
     if match is None:
-        raise ValueError(BAD_QUANTITY)
+        raise ValueError(BAD_SUFFIX if _SUFFIXED.fullmatch(text) else BAD_QUANTITY)
     sign, digits, suffix = match.groups(default="")
-    try:
-        number = Decimal(sign + digits)
-        if suffix in _BINARY:
-            value, form = number * 1024 ** _BINARY[suffix], "binary"
-        elif suffix[:1] in ("e", "E") and suffix != "E":
-            value, form = number.scaleb(int(suffix[1:])), "exponent"
-        else:
-            value, form = number.scaleb(_DECIMAL[suffix]), "decimal"
-    except (InvalidOperation, OverflowError) as error:
-        raise ValueError(BAD_QUANTITY) from error
-    if form == "binary" and value != value.to_integral_value() and abs(value) < 1:
+    number = Decimal(sign + ("0" if digits == "." else digits))
+    if suffix in _BINARY:
+        value, form = _EXACT.multiply(number, Decimal(1024 ** _BINARY[suffix])), "binary"
+        value = min(max(value, -_MAX), _MAX)
+    elif suffix[:1] in ("e", "E") and suffix != "E":
+        if len(suffix.lstrip("eE+-")) > _MAX_EXPONENT_DIGITS:
+            raise ValueError(BAD_SUFFIX)
+        value, form = _EXACT.scaleb(number, Decimal(suffix[1:])), "exponent"
+    else:
+        value, form = _EXACT.scaleb(number, Decimal(_DECIMAL[suffix])), "decimal"
+    if form == "binary" and abs(value) < 1 and value != value.to_integral_value():
         form = "decimal"
-    return Quantity(min(max(value.quantize(_NANO, ROUND_UP), -_MAX), _MAX).normalize(), form)
+    return Quantity(_rounded(value, _NANO), form)
 
 
-@lru_cache(maxsize=4096)
+_parse_short = lru_cache(maxsize=4096)(_parse)
+
+
+def _rounded(value: Decimal, step: Decimal) -> Decimal:
+    return value.quantize(step, ROUND_UP, _EXACT).normalize(_EXACT)
+
+
 def canonical(text: str) -> str:
     """The text that the server answers with.
 
     Raises:
         ValueError: it is no quantity.
     """
-    return parse_quantity(text.strip()).text()
+    return _canonical_short(text) if len(text) <= _REMEMBERED else _canonical(text)
 
 
-@lru_cache(maxsize=4096)
+def _canonical(text: str) -> str:
+    return _parse(text.strip(" ")).text()
+
+
+_canonical_short = lru_cache(maxsize=4096)(_canonical)
+
+
 def rounded_to_milli(text: str) -> str:
     """The canonical text rounded up to thousandths: what the server keeps of requests and limits."""
     quantity = parse_quantity(text)
-    return Quantity(quantity.value.quantize(_MILLI, ROUND_UP).normalize(), quantity.form).text()
+    return Quantity(_rounded(quantity.value, _MILLI), quantity.form).text()
