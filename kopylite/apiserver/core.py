@@ -11,13 +11,14 @@ from kopylite.apiserver.endpoints.discovery import Discovery, page_not_found
 from kopylite.apiserver.reads.lists import Reader
 from kopylite.apiserver.reads.views import View
 from kopylite.apiserver.reads.watches import Watch
+from kopylite.apiserver.request.bodies import decode_body
 from kopylite.apiserver.request.log import RequestLog
-from kopylite.apiserver.request.negotiation import Media, accept_media, decode_body
+from kopylite.apiserver.request.negotiation import Media, accept_media
 from kopylite.apiserver.request.options import delete_options, list_options, write_options
 from kopylite.apiserver.request.request import Request, Response, Target, parse_target
 from kopylite.apiserver.resources.registry import Resource
 from kopylite.apiserver.world import Call, Disconnect, World, not_found, qualified_details
-from kopylite.apiserver.writes.decoding import decode_object
+from kopylite.apiserver.writes.decoding import decode_object, read_delete_options
 from kopylite.apiserver.writes.patches import patch
 from kopylite.apiserver.writes.writer import UpdatePolicy, Writer, Written, check_name
 from kopylite.errors import (
@@ -94,6 +95,8 @@ class Core:
             response = error_response(request, error)
         except Disconnect:
             raise
+        except RecursionError:  # within the bounds of bodies, and yet deeper than Python's stack
+            response = error_response(request, BadRequest("the object nests deeper than this server can follow"))
         except Exception as error:  # a fault of ours is an answer too: the client must not hang or guess
             logger.exception("%s %s failed", request.method, request.path)
             response = error_response(request, InternalError(f"Internal error occurred: {error}"))
@@ -192,15 +195,14 @@ class Core:
         options = list_options(call.request, watch=False)
         if call.target.verb == "list":
             return Response(body=await self.reader.collection(call, media, options), content_type=media.type)
-        body = decode_body(call.request, "DeleteOptions")[0] if call.request.body else None
-        deleting = delete_options(call.request, body)
+        deleting = delete_options(call.request, read_delete_options(call.request))
         records, metadata = await self.reader.page(call, options)
         await self.deleter.delete_collection(call, records, deleting)
         return Response(body=View(self.world, call.resource, media).list(records, metadata), content_type=media.type)
 
     async def _delete(self, call: Call, media: Media) -> Response:
-        body = decode_body(call.request, "DeleteOptions")[0] if call.request.body else None
-        status, answer = await self.deleter.delete(call, delete_options(call.request, body))
+        deleting = delete_options(call.request, read_delete_options(call.request))
+        status, answer = await self.deleter.delete(call, deleting)
         if answer.startswith(b'{"kind":"Status"'):
             return Response(status, media.finish(answer), media.type)
         return Response(status, View(self.world, call.resource, media).object(answer), media.type)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import ssl
+import sys
 from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from kopylite.apiserver.controllers import Controllers
     from kopylite.serving.certificates import CertificateAuthority
 
+# Bodies may nest 1,000 deep (request.bodies.MAX_DEPTH), and some ways through an object take six frames a level.
+_RECURSION_LIMIT = 8000
 # Open watches end at once when the server stops; this is for answers still being written.
 _SHUTDOWN_SECONDS = 0.5
 
@@ -111,6 +114,7 @@ class ApiServer:
         Raises:
             UsageError: the address cannot be listened on.
         """
+        sys.setrecursionlimit(max(sys.getrecursionlimit(), _RECURSION_LIMIT))
         async with AsyncExitStack() as stack:
             stack.callback(self._close_file)
             await bootstrap(self.core)

@@ -59,7 +59,7 @@ class Authenticator:
 
     def token_user(self, token: str) -> User | None:
         """The user that a token stands for; None if it is not, or no longer, valid."""
-        given = token.encode()
+        given = token.encode("utf-8", "surrogateescape")
         for known, user in self._tokens.items():
             if hmac.compare_digest(known, given):
                 return _authenticated(user)

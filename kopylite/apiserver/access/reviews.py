@@ -7,11 +7,12 @@ from typing import Any
 
 from kopylite.apiserver.access.authorization import Authorizer
 from kopylite.apiserver.patching.apply import update_managed_fields
-from kopylite.apiserver.request.negotiation import accept_media, decode_body
+from kopylite.apiserver.request.negotiation import accept_media
 from kopylite.apiserver.request.options import write_options
 from kopylite.apiserver.request.request import Response, Target, User
 from kopylite.apiserver.schema.field_errors import FieldError, invalid, invalid_error
 from kopylite.apiserver.world import Call, World
+from kopylite.apiserver.writes.decoding import read_typed
 from kopylite.apiserver.writes.metadata import timestamp
 from kopylite.errors import BadRequest
 
@@ -101,7 +102,8 @@ class Reviews:
         return self._answer(call, review, {"authenticated": True, "user": user.to_dict()})
 
     def _read(self, call: Call) -> dict[str, Any]:
-        given, _ = decode_body(call.request, call.resource.kind)
+        group = call.resource.group.partition(".")[0]
+        given = read_typed(call.request, f"io.k8s.api.{group}.{call.resource.version}.{call.resource.kind}")
         head = {"kind": call.resource.kind, "apiVersion": call.resource.api_version}
         metadata = {key: value for key, value in (given.get("metadata") or {}).items() if value}
         review = {**head, "metadata": metadata, "spec": given.get("spec") or {}}

@@ -13,12 +13,13 @@ from kopylite.apiserver.builtin import data
 from kopylite.apiserver.builtin.strategies import CODECS
 from kopylite.apiserver.patching.apply import update_managed_fields
 from kopylite.apiserver.patching.apply.field_manager import EMPTY
-from kopylite.apiserver.request.negotiation import accept_media, decode_body
+from kopylite.apiserver.request.negotiation import accept_media
 from kopylite.apiserver.request.options import write_options
 from kopylite.apiserver.request.request import Response, User
 from kopylite.apiserver.schema.field_errors import invalid, invalid_error
 from kopylite.apiserver.schema.node import SchemaNode
 from kopylite.apiserver.world import Call, World
+from kopylite.apiserver.writes.decoding import read_typed
 from kopylite.apiserver.writes.metadata import timestamp
 
 _DEFAULT_SECONDS, _SHORTEST_SECONDS = 3600, 600
@@ -39,7 +40,7 @@ class ServiceAccountTokens:
         account = self._world.lookup("", "serviceaccounts", call.target.namespace, call.target.name)
         if account is None:
             raise call.not_found()
-        given, _ = decode_body(call.request, "TokenRequest")
+        given = read_typed(call.request, _REQUEST)
         spec = given.get("spec") or {}
         seconds = spec.get("expirationSeconds") or _DEFAULT_SECONDS
         if seconds < _SHORTEST_SECONDS:
@@ -88,7 +89,7 @@ class ServiceAccountTokens:
     def user(self, token: str) -> User | None:
         """The service account that a valid token of this server stands for; None for any other text."""
         head, _, signature = token.rpartition(".")
-        if not hmac.compare_digest(self._signature(head), signature.encode()):
+        if not hmac.compare_digest(self._signature(head), signature.encode("utf-8", "surrogateescape")):
             return None
         claims = msgspec.json.decode(_decode(head.partition(".")[2]))
         if claims["exp"] <= self._world.clock.now().timestamp():
@@ -120,7 +121,7 @@ class ServiceAccountTokens:
         return f"{head}.{self._signature(head).decode()}"
 
     def _signature(self, head: str) -> bytes:
-        return _encode(hmac.digest(self._key, head.encode(), "sha256")).encode()
+        return _encode(hmac.digest(self._key, head.encode("utf-8", "surrogateescape"), "sha256")).encode()
 
 
 def _encode(data: bytes) -> str:

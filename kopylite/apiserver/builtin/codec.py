@@ -19,6 +19,7 @@ Default = Callable[[Object], None]
 
 _EMPTY: tuple[Any, ...] = (None, "", 0, False, [], {})
 _ABSENT = object()
+_RANGES = {"int64": (-(2**63), 2**63 - 1), "int32": (-(2**31), 2**31 - 1), "uint32": (0, 2**32 - 1)}
 
 
 class TypeCodec:
@@ -125,6 +126,7 @@ class TypeCodec:
 
     def _scalar_decoder(self, kind: str, go_type: str) -> Decoder:
         struct = self.kind
+        lowest, highest = _RANGES.get(go_type.lstrip("*"), _RANGES["int64"])
 
         def text(value: Any, path: str, reading: Reading) -> Any:
             if type(value) is not str:
@@ -132,7 +134,7 @@ class TypeCodec:
             return value
 
         def integer(value: Any, path: str, reading: Reading) -> Any:
-            if type(value) is not int:
+            if type(value) is not int or not lowest <= value <= highest:
                 raise mismatch(value, struct, path, go_type or "int64")
             return value
 
@@ -153,7 +155,7 @@ class TypeCodec:
         struct = self.kind
 
         def decode(value: Any, path: str, reading: Reading) -> Any:
-            if type(value) not in (int, str):
+            if type(value) not in (int, str) or (type(value) is int and not -(2**31) <= value < 2**31):
                 raise mismatch(value, struct, path, "int32")
             return value
 

@@ -9,10 +9,11 @@ from typing import Any
 import msgspec
 
 from kopylite.apiserver.deletion.deleter import Deleter
-from kopylite.apiserver.request.negotiation import accept_media, decode_body
+from kopylite.apiserver.request.negotiation import accept_media
 from kopylite.apiserver.request.options import WriteOptions, delete_options, write_options
 from kopylite.apiserver.request.request import Response
 from kopylite.apiserver.world import Call, World
+from kopylite.apiserver.writes.decoding import read_typed
 from kopylite.apiserver.writes.metadata import timestamp
 from kopylite.apiserver.writes.writer import PATCH_RETRIES, UpdatePolicy, Writer
 from kopylite.errors import BadRequest, Conflict
@@ -32,7 +33,7 @@ class PodEndpoints:
 
     async def bind(self, call: Call) -> Response:
         """Assign a pod to a node, once. Raises NotFound, Conflict, BadRequest."""
-        binding, _ = decode_body(call.request, "Binding")
+        binding = read_typed(call.request, "io.k8s.api.core.v1.Binding")
         if (binding.get("metadata") or {}).get("name") != call.target.name:
             raise BadRequest("name in URL does not match name in Binding object")
         node = (binding.get("target") or {}).get("name")
@@ -54,7 +55,7 @@ class PodEndpoints:
 
     async def evict(self, call: Call) -> Response:
         """Delete a pod by the Eviction API. Disruption budgets are not weighed. Raises NotFound."""
-        eviction, _ = decode_body(call.request, "Eviction")
+        eviction = read_typed(call.request, "io.k8s.api.policy.v1.Eviction")
         deleting = delete_options(call.request, eviction.get("deleteOptions"))
         reason = {"reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting"}
 

@@ -10,19 +10,21 @@ import msgspec
 
 from kopylite.apiserver.patching.apply import update_managed_fields
 from kopylite.apiserver.printers.tables import NAME, TableView, age_cell
-from kopylite.apiserver.request.negotiation import accept_media, decode_body
+from kopylite.apiserver.request.negotiation import accept_media
 from kopylite.apiserver.request.options import WriteOptions, write_options
 from kopylite.apiserver.request.request import Response
 from kopylite.apiserver.request.selectors import selector_text
 from kopylite.apiserver.resources.registry import Column, Resource, ScalePaths
 from kopylite.apiserver.schema.field_errors import invalid, invalid_error
 from kopylite.apiserver.world import Call, World, object_in
+from kopylite.apiserver.writes.decoding import read_typed, typed
 from kopylite.apiserver.writes.patches import APPLY_PATCH, check_media_type, patch_function
 from kopylite.apiserver.writes.writer import PATCH_RETRIES, UpdatePolicy, Writer
 from kopylite.errors import ApiError, BadRequest, InternalError, NotFound, UnsupportedMediaType
 
 Rescaling = Callable[[dict[str, Any]], dict[str, Any]]
 
+_SCALE_TYPE = "io.k8s.api.autoscaling.v1.Scale"
 _META_KEYS = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
@@ -51,7 +53,7 @@ class ScaleEndpoint:
 
     async def _update(self, call: Call, paths: ScalePaths) -> Response:
         options = write_options(call.request, "UpdateOptions")
-        given, _ = decode_body(call.request, "Scale")
+        given = read_typed(call.request, _SCALE_TYPE)
         _check_kind(given)
         metadata = given.get("metadata") or {}
         if metadata.get("name", call.target.name) != call.target.name:
@@ -75,7 +77,7 @@ class ScaleEndpoint:
     ) -> Response:
         def rescale(live: dict[str, Any] | None) -> dict[str, Any]:
             assert live is not None, "a scale never creates"
-            wanted = change(scale_of(call.resource, paths, live, strict=False))
+            wanted = typed(change(scale_of(call.resource, paths, live, strict=False)), _SCALE_TYPE)
             obj = copy.deepcopy(live)
             _set(obj, paths.spec_replicas, checked_replicas(call, wanted))
             version = (wanted.get("metadata") or {}).get("resourceVersion")

@@ -66,7 +66,7 @@ class _Document:
     def apply(self, operations: list[dict[str, Any]]) -> Any:
         for operation in operations:
             name = operation.get("op")
-            if name not in _OPERATIONS:
+            if not isinstance(name, str) or name not in _OPERATIONS:
                 raise _Refused(f"Unexpected kind: {name}")
             getattr(self, f"_{name}")(operation)
         return self._root

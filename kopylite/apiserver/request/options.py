@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,9 @@ from kopylite.apiserver.schema.field_errors import FieldError, forbidden, invali
 from kopylite.errors import ApiError, BadRequest, InternalError
 
 _OPTIONS_GROUP = "meta.k8s.io"
+_INTEGER = re.compile(r"[+-]?(?=[0-9])0*+([0-9]*+)")
+# Of a 64 bit number. Python refuses to read, or takes long over, numbers of thousands.
+_MAX_DIGITS = 20
 FIELD_VALIDATIONS = ("Ignore", "Strict", "Warn")
 PROPAGATION_POLICIES = ("Foreground", "Background", "Orphan")
 APPLY_CONTENT_TYPES = ("application/apply-patch+yaml", "application/apply-patch+cbor")
@@ -184,9 +188,11 @@ def _list_version(text: str, watch: bool) -> int:
 
 def parse_version(text: str) -> int:
     """A resourceVersion as a number; a 500 without a reason if it is none, as upstream."""
-    if text.isascii() and text.isdigit():
+    number = text.isascii() and text.isdigit()
+    if number and len(text.lstrip("0")) <= _MAX_DIGITS and int(text) < 2**64:
         return int(text)
-    error = invalid("resourceVersion", text, f'strconv.ParseUint: parsing "{text}": invalid syntax')
+    reason = "value out of range" if number else "invalid syntax"
+    error = invalid("resourceVersion", text, f'strconv.ParseUint: parsing "{text}": {reason}')
     raise InternalError(str(error), reason="")
 
 
@@ -226,7 +232,8 @@ def _watch_errors(match: str, initial: bool | None, streaming_lists: bool, token
 
 
 def _integer(text: str) -> int:
-    try:
+    number = _INTEGER.fullmatch(text)
+    if number and len(number[1]) <= _MAX_DIGITS and -(2**63) <= int(text) < 2**63:
         return int(text)
-    except ValueError:
-        raise BadRequest(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
+    reason = "value out of range" if number else "invalid syntax"
+    raise BadRequest(f'strconv.ParseInt: parsing "{text}": {reason}')

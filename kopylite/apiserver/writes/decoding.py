@@ -7,8 +7,12 @@ from typing import Any
 
 import msgspec
 
+from kopylite.apiserver.builtin.scalars import Reading, Undecodable
+from kopylite.apiserver.builtin.strategies import CODECS
 from kopylite.apiserver.reads.views import go_package
-from kopylite.apiserver.request.negotiation import YAML, unrecognized
+from kopylite.apiserver.request.bodies import decode_body, parse_json, unrecognized
+from kopylite.apiserver.request.negotiation import YAML
+from kopylite.apiserver.request.request import Request
 from kopylite.apiserver.resources.registry import Resource
 from kopylite.apiserver.schema.field_errors import invalid, invalid_error
 from kopylite.apiserver.schema.objectmeta import MetadataError
@@ -85,6 +89,38 @@ def decode_object(call: Call, obj: dict[str, Any], duplicates: Sequence[str], fi
     return canonical(obj)
 
 
+def read_typed(request: Request, name: str) -> dict[str, Any]:
+    """The body as one of the built-in types that are no stored objects, without what is unknown.
+
+    Args:
+        name: of its schema, such as io.k8s.api.policy.v1.Eviction.
+
+    Raises:
+        UnsupportedMediaType: it is in no form that is known.
+        BadRequest: it does not parse, or a value cannot be read as its type.
+    """
+    return typed(decode_body(request, name.rpartition(".")[2])[0], name)
+
+
+def typed(obj: dict[str, Any], name: str) -> dict[str, Any]:
+    """An object read as a built-in type, in place. Raises BadRequest."""
+    version, kind = name.split(".")[-2:]
+    try:
+        if isinstance(obj.get("metadata"), dict):
+            decode_metadata(obj)
+        return CODECS[name].decode(obj, "", Reading())
+    except (MetadataError, Undecodable) as error:
+        text = str(error).replace(" ObjectMeta.", " ObjectMeta.metadata.")
+        if kind == "DeleteOptions":
+            raise BadRequest(text) from None
+        raise BadRequest(f'{kind} in version "{version}" cannot be handled as a {kind}: {text}') from None
+
+
+def read_delete_options(request: Request) -> dict[str, Any] | None:
+    """The DeleteOptions in the body; None if there is none. Raises as `read_typed`."""
+    return read_typed(request, "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions") if request.body else None
+
+
 class DecodingFailed(Exception):
     """The object cannot be read as its kind; the text is that of Go's decoder."""
 
@@ -117,7 +153,7 @@ def _in_order(body: bytes, paths: Collection[str]) -> list[str]:
     """The paths as they come in the body; those that are not in it (it may be YAML) last."""
     found: list[str] = []
     try:
-        _walk(msgspec.json.decode(body), "", paths, found)
+        _walk(parse_json(body), "", paths, found)
     except ValueError:
         return list(paths)
     return found + [path for path in paths if path not in found]

@@ -6,13 +6,11 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
-
 from kopylite.apiserver.patching.apply import apply
 from kopylite.apiserver.patching.json_patch import json_patch
 from kopylite.apiserver.patching.merge_patch import merge_patch
 from kopylite.apiserver.patching.strategic import go_text, strategic_merge
-from kopylite.apiserver.request.negotiation import from_yaml, go_yaml_error, repeated_keys
+from kopylite.apiserver.request.bodies import from_yaml, go_yaml_error, parse_json, repeated_keys
 from kopylite.apiserver.request.options import WriteOptions, write_options
 from kopylite.apiserver.schema.field_errors import go_json, invalid, invalid_error
 from kopylite.apiserver.world import Call, World
@@ -73,7 +71,7 @@ def check_media_type(call: Call, form: str) -> None:
 def patch_function(call: Call, form: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
     """The patch in the body as a function from object to object. Raises BadRequest."""
     try:
-        body = msgspec.json.decode(call.request.body)
+        body = parse_json(call.request.body)
     except ValueError as error:
         text = f"error decoding patch: {error}" if form == STRATEGIC_PATCH else "invalid JSON patch"
         raise BadRequest(text) from None
@@ -125,7 +123,7 @@ def _unreadable(call: Call, shown: Any, problem: str) -> ApiError:
     # A strategic merge is no JSON before it is decoded: another converter fails there, and the patch is shown.
     if found := _UNMARSHAL.search(problem):
         problem = _conversion_problem(found[1].replace("number", "int64"), found[2])
-    return invalid_error("", "", "", [invalid("patch", go_text(msgspec.json.decode(call.request.body)), problem)])
+    return invalid_error("", "", "", [invalid("patch", go_text(parse_json(call.request.body)), problem)])
 
 
 def _conversion_problem(given: str, wanted: str) -> str:

@@ -1,4 +1,6 @@
-"""Requests that nobody would send: by the schema of each kind and by no schema at all. Seeded, so each can be repeated."""
+"""Requests that nobody would send, by the schema of each kind and by no schema at all. Seeded: each can be repeated."""
+
+# ruff: noqa: E501 - tables of odd texts
 
 from __future__ import annotations
 
@@ -114,21 +116,33 @@ class Fuzz:
         for _ in range(count):
             yield self._request()
 
+    def seeds(self) -> Iterator[Asked]:
+        """An object `a` of each kind that takes the plainest one, so that later requests meet something."""
+        containers = [{"name": "a", "image": "a"}]
+        template = {"metadata": {"labels": {"a": "a"}}, "spec": {"containers": containers, "restartPolicy": "Always"}}
+        specs: dict[str, Any] = {
+            "Pod": {"containers": containers}, "Service": {"ports": [{"port": 80}]}, "Widget": {"size": 1},
+            "Deployment": {"selector": {"matchLabels": {"a": "a"}}, "template": template},
+            "StatefulSet": {"selector": {"matchLabels": {"a": "a"}}, "template": template, "serviceName": "a"},
+            "ReplicaSet": {"selector": {"matchLabels": {"a": "a"}}, "template": template},
+            "ResourceQuota": {"hard": {"cpu": "1"}}, "NetworkPolicy": {"podSelector": {}},
+            "PersistentVolumeClaim": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+        }  # fmt: skip
+        for path, _, kind, api_version, verbs in self._kinds:
+            if "create" in verbs:
+                plain = {"apiVersion": api_version, "kind": kind, "metadata": {"name": "a"}}
+                spec = {"spec": specs[kind]} if kind in specs else {}
+                yield Asked("POST", path, {}, json.dumps(plain | spec).encode())
+
     def _request(self) -> Asked:
-        pick = self.random.random()
-        if pick < 0.05:
+        if self.random.random() < 0.05:
             return self._lost()
-        collection, item, kind = self.random.choice(self._kinds)
-        if kind == "CustomResourceDefinition" and self.random.random() < 0.5:
-            schema = _definition(self)
-        else:
-            schema = self._object(kind)
-        name = self.random.choice(["a", "b", "c", "default", "kubernetes", "widgets.example.com"])
-        if self.random.random() < 0.7 and isinstance(schema.get("metadata"), dict):
-            schema["metadata"]["name"] = name
-            if self.random.random() < 0.8:
-                schema["metadata"] = {"name": name}
-        method = self.random.choice(["POST", "POST", "POST", "PUT", "PATCH", "PATCH", "GET", "DELETE"])
+        collection, item, kind, api_version, verbs = self.random.choice(self._kinds)
+        schema = self._body(kind, api_version)
+        name = self.random.choice(["a", "a", "a", "b", "default", "kubernetes", "widgets.example.com"])
+        if self.random.random() < 0.9 and isinstance(schema.get("metadata"), dict):
+            schema["metadata"] = {**(schema["metadata"] if self.random.random() < 0.2 else {}), "name": name}
+        method = self._method(verbs)
         path = collection if method == "POST" or self.random.random() < 0.1 else f"{item.replace('NAME', name)}"
         headers = {}
         if method == "PATCH":
@@ -145,6 +159,19 @@ class Fuzz:
             for _ in range(self.random.choice([0, 0, 1, 1, 2, 4])):
                 schema = self.mutated(schema)
         return Asked(method, path + self._query(method), headers, self._encoded(schema, headers, method))
+
+    def _body(self, kind: str, api_version: str) -> dict[str, Any]:
+        crd = kind == "CustomResourceDefinition" and self.random.random() < 0.7
+        body = _definition(self) if crd else self._object(kind)
+        if self.random.random() < 0.95:
+            body["apiVersion"], body["kind"] = api_version, kind
+        return body
+
+    def _method(self, verbs: list[str]) -> str:
+        known = [verb for verb in verbs if verb in _METHODS]
+        if known and self.random.random() < 0.9:
+            return _METHODS[self.random.choice(known)]
+        return self.random.choice(["POST", "PUT", "PATCH", "GET", "DELETE"])
 
     def _encoded(self, obj: Any, headers: dict[str, str], method: str) -> bytes:
         if method == "GET":
@@ -293,32 +320,33 @@ class Fuzz:
             return str(self.random.choice(schema["enum"]))
         if schema.get("format") == "date-time":
             return "2024-01-01T00:00:00Z"
-        if self.random.random() < 0.15:
+        if self.random.random() < 0.04:
             return self.random.choice(TEXTS)
         return self.random.choice(["a", "b", "1", "100m", "1Gi", "TCP", "10.0.0.1", "default", "v1", "x.example.com"])
 
 
-def _kinds() -> Iterator[tuple[str, str, str]]:
-    """(collection path, item path with NAME, kind) of all resources and sub-resources."""
+_METHODS = {"create": "POST", "get": "GET", "update": "PUT", "patch": "PATCH", "delete": "DELETE"}
+_ALL = ["create", "get", "update", "patch", "delete"]
+_WIDGETS = "/apis/example.com/v1/namespaces/default/widgets"
+
+
+def _kinds() -> Iterator[tuple[str, str, str, str, list[str]]]:
+    """(collection path, item path with NAME, kind, apiVersion, verbs) of all resources and sub-resources."""
     for group in data.served():
-        prefix = f"/apis/{group['group']}/{group['version']}" if group["group"] else f"/api/{group['version']}"
+        api_version = f"{group['group']}/{group['version']}" if group["group"] else group["version"]
+        prefix = f"/apis/{api_version}" if group["group"] else f"/api/{api_version}"
         for resource in group["resources"]:
             inside = "/namespaces/default" if resource["namespaced"] else ""
             path = f"{prefix}{inside}/{resource['plural']}"
-            yield path, f"{path}/NAME", resource["kind"]
+            yield path, f"{path}/NAME", resource["kind"], api_version, resource["verbs"]
             for name, sub in resource["subresources"].items():
                 below = f"{path}/NAME/{name}"
-                yield below.replace("NAME", "a"), below, sub["kind"]
-    for path in (
-        "/apis/example.com/v1/namespaces/default/widgets",
-        "/apis/example.com/v1/namespaces/default/widgets/a/status",
-    ):
-        yield path, f"{path}/NAME", "Widget"
-    yield (
-        "/apis/example.com/v1/namespaces/default/widgets/a/scale",
-        "/apis/example.com/v1/namespaces/default/widgets/NAME/scale",
-        "Scale",
-    )
+                of = "/".join(filter(None, (sub.get("group"), sub.get("version")))) or api_version
+                yield below.replace("NAME", "a"), below, sub["kind"], of, sub["verbs"]
+    for _ in range(10):
+        yield _WIDGETS, f"{_WIDGETS}/NAME", "Widget", "example.com/v1", _ALL
+    yield f"{_WIDGETS}/a/status", f"{_WIDGETS}/NAME/status", "Widget", "example.com/v1", ["get", "update", "patch"]
+    yield f"{_WIDGETS}/a/scale", f"{_WIDGETS}/NAME/scale", "Scale", "autoscaling/v1", ["get", "update", "patch"]
 
 
 def _definition(fuzz: Fuzz) -> dict[str, Any]:

@@ -19,7 +19,7 @@ def test_the_canonical_text_is_the_servers(text: str, expected: str) -> None:
     assert canonical(text) == expected
 
 
-@pytest.mark.parametrize("text", ["", "abc", "1x", "1.2.3", "Ki", "--1", "1 Gi"])
+@pytest.mark.parametrize("text", ["", "abc", "1x", "1.2.3", "Ki", "1 Gi"])
 def test_what_is_no_quantity_says_so_in_the_servers_words(text: str) -> None:
     with pytest.raises(ValueError, match="quantities must match") as caught:
         canonical(text)
