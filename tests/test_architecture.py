@@ -18,7 +18,7 @@ PACKAGE = Path(__file__).parent.parent / "kopylite"
 
 # Left never imports right. Rooms of one set ignore each other.
 LAYERS: list[set[str]] = [
-    {"boundary"},
+    {"boundary", "redaction"},
     {"errors", "clock", "observers"},
     {"checks"},
     {"workqueue", "objects"},
@@ -73,7 +73,7 @@ PURE = {
     "triggers/events.py", "triggers/predicates.py", "workqueue/state.py", "workqueue/delays.py",
     "workqueue/ratelimiters.py", "reconcile/request.py", "reconcile/conditions.py", "reconcile/owners.py",
     "controller/spec.py", "controller/outcome.py", "serving/probes.py", "serving/routes.py", "serving/address.py",
-    "diagnostics/hotloop.py", "diagnostics/redact.py", "manager/options.py", "manager/health.py", "app.py",
+    "diagnostics/hotloop.py", "redaction/", "manager/options.py", "manager/health.py", "app.py",
     "apiserver/schema/", "apiserver/patching/", "apiserver/builtin/", "apiserver/printers/", "apiserver/resources/",
     "apiserver/request/", "apiserver/openapi/", "apiserver/crd/columns.py", "apiserver/crd/custom_resources.py",
     "apiserver/crd/definitions.py", "apiserver/crd/validation.py", "apiserver/admission/quota_usage.py",

@@ -7,6 +7,7 @@ import logging
 import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from kopylite.client.addresses import environment_proxy, is_loopback, proxy_url, server_url
 from kopylite.client.authentication import credentials_of, has_certificate, impersonation
@@ -15,6 +16,7 @@ from kopylite.client.execplugin import ClusterInfo
 from kopylite.client.kubeconfig import Cluster, Kubeconfig, User, read_kubeconfig
 from kopylite.client.tls import TlsSettings
 from kopylite.errors import KubeconfigError
+from kopylite.redaction import remember
 
 logger = logging.getLogger(__name__)
 
@@ -64,6 +66,7 @@ class ClientConfig:
         object.__setattr__(self, "server", server_url(self.server, where))
         if self.proxy is not None:
             object.__setattr__(self, "proxy", proxy_url(self.proxy, where))
+            remember(urlsplit(self.proxy).password or "")
         for name, value in (*self.headers, ("User-Agent", self.user_agent)):
             check_header(f"{name}{value}", f"{where}: the header {name[:40]!a}")
         if self.server.startswith("http:") and not is_loopback(self.server) and not self.allow_plain_http:

@@ -19,6 +19,7 @@ import anyio
 
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.errors import KubeconfigError
+from kopylite.redaction import remember
 
 logger = logging.getLogger(__name__)
 
@@ -62,6 +63,7 @@ class Identity:
     def __post_init__(self) -> None:
         if self.authorization is not None:
             check_header(self.authorization, "the token")
+            remember(self.authorization.partition(" ")[2])
 
 
 def check_header(value: str, what: str) -> None:
@@ -175,6 +177,7 @@ def bearer(token: str, where: str = "") -> Identity:
 
 
 def basic(username: str, password: str) -> Identity:
+    remember(password)
     pair = base64.b64encode(f"{username}:{password}".encode()).decode()
     return Identity(f"Basic {pair}")
 

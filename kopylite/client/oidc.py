@@ -23,6 +23,7 @@ from kopylite.client.credentials import EXPIRY_LEEWAY, CachedCredentials, Identi
 from kopylite.client.tls import TlsSettings, build_context
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.errors import KubeconfigError
+from kopylite.redaction import remember
 
 logger = logging.getLogger(__name__)
 
@@ -76,6 +77,8 @@ class _Provider:
         self._issuer = _secure(config["idp-issuer-url"], f"{where}: idp-issuer-url")
         self._id_token = config.get("id-token", "")
         self._refresh_token = config.get("refresh-token", "")
+        for secret in (self._refresh_token, config.get("client-secret", "")):
+            remember(secret)
 
     async def load(self) -> Identity:
         """The identity of the present token, or near its end of a renewed one. Raises KubeconfigError."""
@@ -95,6 +98,7 @@ class _Provider:
         self._id_token = tokens.id_token
         if tokens.refresh_token and tokens.refresh_token != self._refresh_token:
             self._refresh_token = tokens.refresh_token
+            remember(self._refresh_token)
             logger.warning(
                 "%s: the provider gave a new refresh-token, which is kept in this process only; if it takes each "
                 "of them once, sign in again before the next start",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from kopylite.diagnostics.hotloop import HotLoops
 from kopylite.diagnostics.log import JsonFormatter, TextFormatter, configure_logging
-from kopylite.diagnostics.redact import redact
 from kopylite.diagnostics.stall import StallStatistics, StallWatch
 from kopylite.diagnostics.waiting import WaitingReport
+from kopylite.redaction import redact
 
 __all__ = [
     "HotLoops",

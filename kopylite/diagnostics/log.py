@@ -1,5 +1,8 @@
 """Log formats: text for people, JSON for machines; both redacted, both with the fields of the running reconcile.
 
+A record is one line, or one and indented ones: no text that came from elsewhere can pass for a record of its own, move
+the cursor of a terminal, or be what no output can encode.
+
 A record's fields come from the context of the reconcile that logs, so plain `logging` calls carry them too, and
 from the record itself: `logger.info("…", extra={"fields": {"pod": name}})`, or any other `extra`.
 """
@@ -7,6 +10,7 @@ from the record itself: `logger.info("…", extra={"fields": {"pod": name}})`, o
 from __future__ import annotations
 
 import logging
+import re
 import sys
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -14,10 +18,15 @@ from typing import Any
 
 import msgspec
 
-from kopylite.diagnostics.redact import redact
+from kopylite.redaction import MARK, is_secret_name, redact
 
 # What every LogRecord has by itself; the rest came as `extra`.
 _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "fields"}
+
+# Control characters, separators of lines, marks that turn the direction of text, lone surrogates; tab and newline stay.
+_UNPRINTABLE = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]",
+)
 
 # Their debug output holds request bodies and headers, or is about their own inner life.
 QUIET_LOGGERS = ("aiohttp", "asyncio", "kubernetes_asyncio", "urllib3")
@@ -42,13 +51,26 @@ class _FieldFormatter(logging.Formatter):
         merged = {**self._context_fields(), **own, **extra}
         return {name: value for name, value in merged.items() if value is not None and value != ""}
 
+    def message_of(self, record: logging.LogRecord) -> str:
+        """The redacted message; of a log call that is wrong, what there is of it."""
+        try:
+            message = record.getMessage()
+        except Exception as error:
+            # logging would print the arguments as they are.
+            message = f"{record.msg!s:.1000} (its arguments do not fit: {type(error).__name__})"
+        return redact(message)
+
     def trace_of(self, record: logging.LogRecord) -> str:
+        """The redacted traceback, "" for none."""
         parts = []
         if record.exc_info and record.exc_info[0] is not None:
-            parts.append(self.formatException(record.exc_info))
+            try:
+                parts.append(self.formatException(record.exc_info))
+            except Exception as error:  # a __str__ that raises
+                parts.append(f"{record.exc_info[0].__name__}, which cannot be shown: {type(error).__name__}")
         if record.stack_info:
             parts.append(self.formatStack(record.stack_info))
-        return "\n".join(parts)
+        return redact("\n".join(parts))
 
 
 class TextFormatter(_FieldFormatter):
@@ -56,14 +78,14 @@ class TextFormatter(_FieldFormatter):
 
     def format(self, record: logging.LogRecord) -> str:
         # A message of several lines keeps them together at its end, so that a person can copy them.
-        first, newline, rest = record.getMessage().partition("\n")
+        first, newline, rest = self.message_of(record).partition("\n")
         line = f"{_timestamp(record)} {record.levelname:<7} {record.name}: {first}"
         if fields := self.fields_of(record):
-            line += "  " + " ".join(f"{name}={_plain(value)}" for name, value in fields.items())
+            line += "  " + " ".join(f"{name}={_plain(name, value)}" for name, value in fields.items())
         line += newline + rest
         if trace := self.trace_of(record):
             line += "\n" + trace
-        return redact(line)
+        return _UNPRINTABLE.sub(_escape, line).rstrip("\n").replace("\n", "\n  ")
 
 
 class JsonFormatter(_FieldFormatter):
@@ -74,12 +96,12 @@ class JsonFormatter(_FieldFormatter):
             "ts": _timestamp(record),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "msg": redact(record.getMessage()),
+            "msg": _encodable(self.message_of(record)),
         }
         for name, value in self.fields_of(record).items():
-            entry.setdefault(name, _safe(value))
+            entry.setdefault(_encodable(name), _safe(name, value))
         if trace := self.trace_of(record):
-            entry["exception"] = redact(trace)
+            entry["exception"] = _encodable(trace)
         return msgspec.json.encode(entry).decode()
 
 
@@ -100,17 +122,37 @@ def _timestamp(record: logging.LogRecord) -> str:
     return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _plain(value: object) -> str:
+def _plain(name: str, value: object) -> str:
     if isinstance(value, (list, tuple, set, frozenset)):
-        value = ",".join(map(str, value))
-    text = str(value)
+        value = ",".join(map(_text, value))
+    text = MARK if is_secret_name(name) else redact(_text(value))
     return repr(text) if not text or any(c.isspace() for c in text) else text
 
 
-def _safe(value: object) -> object:
-    """The value as something that JSON can say; texts in it redacted."""
-    if value is None or isinstance(value, (bool, int, float)):
+def _safe(name: str, value: object) -> object:
+    """The value of a field as something that JSON can say; texts in it redacted."""
+    if value is None or isinstance(value, (bool, float)):
+        return value
+    if is_secret_name(name):
+        return MARK
+    if isinstance(value, int) and -(2**63) <= value < 2**64:
         return value
     if isinstance(value, (list, tuple, set, frozenset)):
-        return [_safe(item) for item in value]
-    return redact(str(value))
+        return [_safe("", item) for item in value]
+    return _encodable(redact(_text(value)))
+
+
+def _text(value: object) -> str:
+    try:
+        return str(value)
+    except Exception as error:
+        return f"<{type(value).__name__}, its __str__ raised {type(error).__name__}>"
+
+
+def _encodable(text: str) -> str:
+    """Without lone surrogates, which no output can encode."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+
+
+def _escape(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode()

@@ -23,6 +23,7 @@ from kopylite.objects.modelcodec import ModelCodec, codec_of
 from kopylite.objects.models import ClientModelAdapter, is_client_model
 from kopylite.objects.reading import read_from
 from kopylite.objects.resource import CustomResource
+from kopylite.objects.secretadapter import SecretAdapter, is_secret
 from kopylite.objects.unstructured import Unstructured, fill_kind
 from kopylite.objects.wirevalues import wire_value
 
@@ -103,7 +104,7 @@ class ModelAdapter(Generic[ModelT]):
 
 # One adapter per class and per Kind, for the life of the class.
 _by_class: WeakKeyDictionary[type, Adapter[Any]] = WeakKeyDictionary()
-_by_kind: dict[Kind, UnstructuredAdapter] = {}
+_by_kind: dict[Kind, Adapter[Unstructured]] = {}
 
 
 @overload
@@ -118,11 +119,15 @@ def adapter_of(kind: Kind | type[Any]) -> Adapter[Any]:
     """
     if isinstance(kind, Kind):
         adapter = _by_kind.get(kind)
-        return adapter or _by_kind.setdefault(kind, UnstructuredAdapter(complete(kind)))
+        return adapter or _by_kind.setdefault(kind, _watched(UnstructuredAdapter(complete(kind))))
     if not isinstance(kind, type):
         raise RegistrationError(f"{kind!r} is no kind: use a Kind, a CustomResource class or a V1... model class")
     found = _by_class.get(kind)
-    return found or _by_class.setdefault(kind, _new_adapter(kind))
+    return found or _by_class.setdefault(kind, _watched(_new_adapter(kind)))
+
+
+def _watched(adapter: Adapter[T]) -> Adapter[T]:
+    return SecretAdapter(adapter) if is_secret(adapter.kind) else adapter
 
 
 def _new_adapter(cls: type[Any]) -> Adapter[Any]:

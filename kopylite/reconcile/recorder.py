@@ -34,6 +34,7 @@ from kopylite.errors import (
 from kopylite.objects import Kind, Unstructured, key_of, kind_of, meta_of
 from kopylite.reconcile.causes import Causes, Line, alike
 from kopylite.reconcile.request import Request
+from kopylite.redaction import redact
 from kopylite.workqueue.ratelimiters import TokenBucket
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ class EventRecorder:
         Args:
             regarding: the object, in any form, as read from the server.
             reason: why, as one CamelCase word for programs, e.g. "CreatedDeployment".
-            note: why, as a sentence for people; cut at 1024 bytes of UTF-8.
+            note: why, as a sentence for people; redacted as a log is, and cut at 1024 bytes of UTF-8.
             type: "Warning" for what somebody should look at.
             action: what was done or tried, as one CamelCase word.
             related: a second object that matters, e.g. the one that was created.
@@ -147,7 +148,7 @@ class EventRecorder:
             "type": type,
             "reason": cut(reason, MAX_REASON),
             "action": cut(action, MAX_REASON),
-            "note": cut(note, MAX_NOTE),
+            "note": cut(redact(note), MAX_NOTE),
         }
         about = _reference(regarding)
         other = None if related is None else _reference(related)

@@ -40,7 +40,7 @@ def test_a_text_line_without_fields_ends_with_its_message() -> None:
 def test_the_lines_of_a_message_stay_together() -> None:
     lines = TextFormatter(context).format(record("a rule is missing:\n- verbs: [get]")).splitlines()
     assert "a rule is missing:  controller=myapp" in lines[0]
-    assert lines[1:] == ["- verbs: [get]"]
+    assert lines[1:] == ["  - verbs: [get]"], "indented, so that no foreign text passes for a record"
 
 
 def test_a_json_line_is_one_object_with_fields_as_values() -> None:
