@@ -119,3 +119,39 @@ def test_credentials_are_cut_out(text: str) -> None:
 )
 def test_ordinary_lines_stay_as_they_are(text: str) -> None:
     assert redact(text) == text
+
+
+def test_foreign_text_cannot_forge_a_record_or_move_the_cursor() -> None:
+    forged = "x\n2026-01-01T00:00:00.000Z INFO    kopylite: all is well\r\x1b[2J\x9b\u202e\u2028\ud800\x00"
+    text = TextFormatter(lambda: {"name": forged}).format(record("got %s", forged))
+    assert len([line for line in text.split("\n") if not line.startswith("  ")]) == 1
+    assert all(c.isprintable() or c == "\n" for c in text)
+    assert r"\r\x1b[2J\x9b\u202e\u2028\ud800\x00" in text
+    text.encode()
+
+
+def test_a_lone_surrogate_breaks_no_json_line() -> None:
+    line = JsonFormatter(lambda: {"na\udcffme": "a\ud800"}).format(record("got %s", "\ud800", error=True, big=2**70))
+    line.encode()
+    entry = json.loads(line)
+    assert entry["msg"] == "got \\ud800"
+    assert entry["na\\udcffme"] == "a\\ud800"
+    assert entry["big"] == str(2**70)
+
+
+class Broken(Exception):
+    def __str__(self) -> str:
+        raise ValueError("hush")
+
+
+def test_a_log_call_that_is_wrong_is_still_a_line() -> None:
+    for formatter in (TextFormatter(), JsonFormatter()):
+        assert "its arguments do not fit" in formatter.format(record("%d things", "hush"))
+        assert "hush" not in formatter.format(record("%d things", "hush"))
+        assert "Broken" in formatter.format(record("x", field=Broken()))
+        try:
+            raise Broken
+        except Broken:
+            line = formatter.format(record("failed", exc_info=sys.exc_info()))
+        assert "Broken" in line
+        assert "failed" in line
