@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
@@ -18,7 +18,7 @@ from kopylite.cache.steps import Phase, Problem, Snapshot
 from kopylite.cache.store import Delta, Store
 from kopylite.cache.watchstate import WatchState
 from kopylite.clock import Clock
-from kopylite.errors import ApiError
+from kopylite.errors import ApiError, TransportError
 from kopylite.objects import Kind, ObjectKey
 from kopylite.observers import InformerObserver
 
@@ -31,6 +31,8 @@ BATCH: Final = 500
 # A watch that has failed for longer than this no longer counts as in sync. Shorter gaps are everyday life: a
 # server restarts, a load balancer moves.
 UNSYNCED_AFTER: Final = 60.0
+# Informers that fail alike within so long fail of one cause; those that come later may have another.
+SAME_TROUBLE: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,15 +140,24 @@ class Informer:
         clock: of time and jitter.
         observer: is told of events and failures.
         unstreamed: kinds that the server is known not to stream; shared, so that it is found out only once.
+        told: when which cause of trouble was told; shared, so that what stops many informers is one line.
     """
 
     def __init__(
-        self, scope: Scope, locate: Locate, *, clock: Clock, observer: InformerObserver, unstreamed: set[Kind]
+        self,
+        scope: Scope,
+        locate: Locate,
+        *,
+        clock: Clock,
+        observer: InformerObserver,
+        unstreamed: set[Kind],
+        told: dict[Hashable, float] | None = None,
     ) -> None:
         self.scope = scope
         self.store = Store()
         self._clock = clock
         self._unstreamed = unstreamed
+        self._told = {} if told is None else told
         self._state = WatchState(streaming=scope.kind not in unstreamed)
         self._reflector = Reflector(
             str(scope),
@@ -156,6 +167,7 @@ class Informer:
             self,
             clock,
             observer,
+            self._is_news,
         )
         self._handles: list[Handle] = []
         self._complete = anyio.Event()  # replaced by a new one when the kind goes
@@ -252,6 +264,15 @@ class Informer:
             for handle in self._handles:
                 if not handle._backlog:
                     handle._caught_up.set()
+
+    def _is_news(self, error: Exception) -> bool:
+        """A server that is away stops all informers alike; what it refuses, those of one kind in all namespaces."""
+        cause = type(error), None if isinstance(error, TransportError) else self.scope.kind
+        now, last = self._clock.monotonic(), self._told.get(cause)
+        if last is not None and now - last < SAME_TROUBLE:
+            return False
+        self._told[cause] = now
+        return True
 
     def _tell(self, deltas: tuple[Delta, ...]) -> None:
         for delta in deltas:

@@ -70,6 +70,7 @@ class Reflector:
         sink: gets the changes, in order.
         clock: of time and jitter.
         observer: is told.
+        is_news: whether nobody has told of an error lately that means the same.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class Reflector:
         sink: Sink,
         clock: Clock,
         observer: InformerObserver,
+        is_news: Callable[[Exception], bool] = lambda error: True,
     ) -> None:
         self._name = name
         self._state = state
@@ -89,6 +91,7 @@ class Reflector:
         self._sink = sink
         self._clock = clock
         self._observer = observer
+        self._is_news = is_news
         self._collection: ListWatch | None = None
         self._reading: anyio.CancelScope | None = None  # of the stream that is waited for, if any
         self._broken: Exception | None = None  # why `_reading` was cancelled, unless for plain silence
@@ -271,4 +274,6 @@ class Reflector:
             return
         self._reported = kind
         level = logging.INFO if isinstance(error, Expired) else logging.WARNING
+        if not self._is_news(error):
+            level = logging.DEBUG
         _log.log(level, "%s: %s; trying again", self._name, error)

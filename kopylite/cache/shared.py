@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -57,6 +57,7 @@ class SharedCache:
         self._observe = observe
         self._entries: dict[Scope, _Entry] = {}
         self._unstreamed: set[Kind] = set()
+        self._told: dict[Hashable, float] = {}
         self._namespaced: dict[Kind, bool] = {}
         self._located: dict[Kind, anyio.Event] = {}
         self._tasks: TaskGroup | None = None
@@ -139,7 +140,9 @@ class SharedCache:
             return ListWatch(self._transport, resource, namespace, selection, scope.metadata_only)
 
         observer = self._observe(scope)
-        return Informer(scope, locate, clock=self._clock, observer=observer, unstreamed=self._unstreamed)
+        return Informer(
+            scope, locate, clock=self._clock, observer=observer, unstreamed=self._unstreamed, told=self._told
+        )
 
     def _whole(self, kind: Kind, namespace: str) -> Iterator[Informer]:
         """The informers that hold everything of a kind in a namespace, or ("") in all, when they are complete."""

@@ -250,6 +250,22 @@ async def test_a_namespace_that_may_not_be_watched_stops_no_other_and_joins_when
         assert (await get(run, "/readyz"))[0] == 200
 
 
+async def test_what_stops_many_watches_alike_is_a_few_lines_and_not_one_for_each(
+    server: TinyServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    names = tuple(f"n{number}" for number in range(30))
+    server.closed.update(names)
+    recorded = Recorded()
+    async with running(recorded.app, server, replace(QUIET, namespaces=names)) as run:
+        watches = run.manager.metrics.informer_statistics
+        await eventually(lambda: "Missing are, in Roles of namespace" in caplog.text, "the rule was told")
+        await eventually(lambda: all("Forbidden" in now.problem for now in watches()), "every watch was refused")
+        assert len([message for message in caplog.messages if "Forbidden" in message]) == 1
+        server.closed.clear()
+        with anyio.fail_after(30):
+            await run.manager.wait_synced()
+
+
 async def test_a_namespace_that_does_not_exist_is_told_of(server: TinyServer, caplog: pytest.LogCaptureFixture) -> None:
     server.namespaces = {"fine"}
     recorded = Recorded()
