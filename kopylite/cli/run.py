@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kopylite.cli.environment import OptionGroup, choice, names, positive_int, seconds, unknown_variables
 from kopylite.cli.exitcodes import Exit
@@ -189,8 +189,22 @@ async def _operate(apps: Sequence[App], args: argparse.Namespace, signals: StopS
         manager = Manager(apps, config, options_of(args))
     except RegistrationError as error:
         raise RegistrationError(f"{', '.join(args.target)}: {error}") from None
+    asyncio.get_running_loop().set_exception_handler(on_loop_error)
     with signals.passed_to(manager.stop):
         return await manager.run()
+
+
+def on_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """What the event loop has to tell of nobody's task, without what is no error.
+
+    A connection that is closed in the middle of its TLS handshake, by a stop or a time limit, may get one more record
+    from the server. uvloop then tries to answer on the closed transport and calls that fatal, with a traceback.
+    """
+    error = context.get("exception")
+    if isinstance(error, RuntimeError) and "SSL" in context.get("message", "") and "closed" in str(error):
+        logger.debug("a connection was closed in its TLS handshake: %s", error)
+        return
+    loop.default_exception_handler(context)
 
 
 def options_of(args: argparse.Namespace) -> Options:

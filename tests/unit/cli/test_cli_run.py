@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -17,6 +18,7 @@ import pytest
 
 from kopylite.cli import main
 from kopylite.cli.exitcodes import Exit
+from kopylite.cli.run import on_loop_error
 from tests.operators import eventually
 from tests.tinyserver import TinyServer, tiny_server
 
@@ -294,3 +296,15 @@ def test_a_wrong_command_line_is_code_two(arguments: list[str], capsys: pytest.C
 
 def test_exit_codes_are_told_apart() -> None:
     assert len({code.value for code in Exit}) == len(Exit) == len(Exit.table().splitlines())
+
+
+async def test_a_connection_closed_in_its_handshake_is_no_error_and_everything_else_of_the_loop_is(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    loop = asyncio.get_running_loop()
+    closed = RuntimeError("unable to perform operation on <TCPTransport closed=True>; the handler is closed")
+    on_loop_error(loop, {"message": "Fatal error on SSL protocol", "exception": closed})
+    assert caplog.messages == []
+    on_loop_error(loop, {"message": "Task exception was never retrieved", "exception": closed})
+    on_loop_error(loop, {"message": "Fatal error on SSL protocol", "exception": ValueError("a defect")})
+    assert len(caplog.messages) == 2
