@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass, field, replace
+from typing import Final, Protocol
 
 import anyio
 from anyio.abc import TaskGroup
 
 from kopylite.cache.informer import Informer, InformerStatistics, Scope
-from kopylite.cache.store import Store
+from kopylite.cache.store import Delta, Store
 from kopylite.client.listwatch import ListWatch
 from kopylite.client.transport import Transport
 from kopylite.client.verbs import ResourceInfo, Selection
@@ -18,12 +19,17 @@ from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.objects import Kind
 from kopylite.observers import InformerObserver
 
+_log: Final = logging.getLogger("kopylite.cache")
+
 
 class KindFinder(Protocol):
     """Discovery."""
 
     async def find(self, kind: Kind, *, again: bool = False) -> ResourceInfo:
         """Plural and scope of a kind; `again`: ask the server. Raises KindNotFound."""
+
+    def learn(self, resource: ResourceInfo) -> None:
+        """Take over what the server's objects have shown."""
 
 
 @dataclass(slots=True)
@@ -129,8 +135,11 @@ class SharedCache:
         return [informer.statistics() for informer in self.informers]
 
     def _begin(self, kind: Kind, scope: Scope) -> Informer:
+        located: list[ResourceInfo] = []
+
         async def locate(again: bool) -> ListWatch:
             resource = await self._resources.find(kind, again=again)
+            located[:] = [resource]
             self._namespaced[scope.kind] = resource.namespaced
             if scope.kind in self._located:
                 self._located.pop(scope.kind).set()
@@ -140,9 +149,32 @@ class SharedCache:
             return ListWatch(self._transport, resource, namespace, selection, scope.metadata_only)
 
         observer = self._observe(scope)
-        return Informer(
+        informer = Informer(
             scope, locate, clock=self._clock, observer=observer, unstreamed=self._unstreamed, told=self._told
         )
+
+        def check_scope(delta: Delta) -> None:
+            """By the first object. It comes before any other handler is told of it, and so before it is mapped."""
+            informer.remove_handler(handle)
+            record, [resource] = delta.new or delta.old, located
+            if record is not None and bool(record.namespace) != resource.namespaced:
+                self._correct(resource)
+
+        handle = informer.add_handler(check_scope)
+        return informer
+
+    def _correct(self, resource: ResourceInfo) -> None:
+        """A Kind or class says its scope, no one was asked, and the server's objects have the other one."""
+        namespaced = not resource.namespaced
+        words = ("cluster-scoped", "namespaced")
+        _log.error(
+            "%s is declared as %s, and on this server it is %s: that is taken from now on; declare it so",
+            resource.kind,
+            words[resource.namespaced],
+            words[namespaced],
+        )
+        self._namespaced[_plain(resource.kind)] = namespaced
+        self._resources.learn(replace(resource, namespaced=namespaced))
 
     def _whole(self, kind: Kind, namespace: str) -> Iterator[Informer]:
         """The informers that hold everything of a kind in a namespace, or ("") in all, when they are complete."""

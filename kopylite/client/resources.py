@@ -85,6 +85,10 @@ class Resources:
         self._missing[kind] = now, hint
         raise _not_found(kind, hint)
 
+    def learn(self, resource: ResourceInfo) -> None:
+        """Take over what the server's objects have shown."""
+        self._found[resource.kind] = resource
+
     def forget(self, kind: Kind) -> None:
         """Ask the server again: a request for the resource found nothing there."""
         self._found.pop(kind, None)

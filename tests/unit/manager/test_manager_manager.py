@@ -317,6 +317,32 @@ async def test_a_cluster_scoped_owner_is_never_taken_for_a_namespaced_one(server
     assert set(found) == {(Request("", "a"), True)}
 
 
+async def test_a_scope_that_is_declared_wrongly_is_told_of_and_does_no_harm(
+    server: TinyServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The CRD was installed by somebody else: its objects are in no namespace, though the class says so."""
+    server.cluster_scoped.add("things")
+    owner = {"apiVersion": "example.com/v1", "kind": "Thing", "name": "a", "uid": "u", "controller": True}
+    server.put("p", plural="parts", owner=owner)
+    server.put("a", namespace="")
+    found: list[tuple[Request, bool]] = []
+    app = App("test")
+
+    @app.reconciler(Thing, owns=[Part])
+    async def reconcile(ctx: Context, request: Request) -> None:
+        found.append((request, await ctx.client.find(Thing, request) is not None))
+
+    async with running(app, server) as run:
+        with anyio.fail_after(20):
+            await run.manager.wait_synced()
+        await eventually(lambda: found, "it was reconciled")
+        found.clear()
+        server.put("p", plural="parts", owner=owner, number=2)
+        await eventually(lambda: found, "the part's change ran its owner")
+    assert found == [(Request("", "a"), True)]
+    assert "Thing.example.com/v1 is declared as namespaced, and on this server it is cluster-scoped" in caplog.text
+
+
 async def test_a_cluster_scoped_kind_is_watched_once_and_not_once_for_each_namespace(server: TinyServer) -> None:
     server.cluster_scoped.add("things")
     server.put("a", namespace="")
