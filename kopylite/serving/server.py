@@ -1,39 +1,62 @@
-"""HttpServer: GET routes on one address. The only user of aiohttp.web in the runtime."""
+"""HttpServer: GET routes on one address, hard to stop. The only user of aiohttp.web in the runtime."""
 
 from __future__ import annotations
 
 import errno
-from collections.abc import Awaitable, Callable, Mapping
+import logging
+from collections.abc import Mapping
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import anyio
 from aiohttp import web
+from aiohttp.web_protocol import RequestHandler
 
 from kopylite.errors import UsageError
 from kopylite.serving.address import Address
-from kopylite.serving.routes import Handler, Query
+from kopylite.serving.routes import Answer, Handler, Query
+
+logger = logging.getLogger(__name__)
 
 # An open scrape may finish; a client that keeps its connection open must not hold up a stop.
 SHUTDOWN_SECONDS = 1.0
+# For the head of a request, and until the next one: longer than a scrape interval a connection need not be kept.
+IDLE_SECONDS = 30.0
+# A kubelet, a Prometheus and some people have ten. Beyond, the oldest goes: answers are at once, so it only waits.
+MAX_CONNECTIONS = 100
+# Of a request's line and each of its headers; the number of headers.
+MAX_LINE_BYTES = 8190
+MAX_HEADERS = 100
+
+_REASONS = {400: "the request is no HTTP, or its headers are too large", 500: "the answer failed; the log has why"}
+
+# aiohttp logs what it cannot parse with a traceback that quotes it, tokens included.
+_MUTE = logging.Logger("kopylite.serving.http", logging.CRITICAL + 1)
 
 
 class HttpServer:
     """Serves handlers by path on one address, from entering the context until leaving it.
 
     A route answers for its own path and for everything below it (`/healthz` for `/healthz/name` too). Other
-    paths are 404, other methods than GET and HEAD 405.
+    paths are 404, other methods than GET and HEAD 405. A connection on which no whole request came for 30 s is closed;
+    of more than 100 connections the oldest.
     """
 
     def __init__(self, address: Address, routes: Mapping[str, Handler]) -> None:
         self._wanted = address
+        self._routes = dict(routes)
         self.paths = tuple(routes)
-        application = web.Application()
-        for path, handler in routes.items():
-            serve = _responder(handler)
-            application.router.add_get(path, serve)
-            application.router.add_get(path + "/{tail:.+}", serve)
-        self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=SHUTDOWN_SECONDS)
+        server = _Server(
+            self._respond,
+            access_log=None,
+            logger=_MUTE,
+            keepalive_timeout=IDLE_SECONDS,
+            lingering_time=1.0,
+            max_line_size=MAX_LINE_BYTES,
+            max_field_size=MAX_LINE_BYTES,
+            max_headers=MAX_HEADERS,
+        )
+        self._runner = web.ServerRunner(server, shutdown_timeout=SHUTDOWN_SECONDS)
 
     @property
     def address(self) -> Address:
@@ -61,16 +84,69 @@ class HttpServer:
         with anyio.CancelScope(shield=True):
             await self._runner.cleanup()
 
-
-def _responder(handler: Handler) -> Callable[[web.Request], Awaitable[web.Response]]:
-    async def respond(request: web.Request) -> web.Response:
+    async def _respond(self, request: web.BaseRequest) -> web.Response:
+        path, tail, handler = request.path, "", self._routes.get(request.path)
+        if handler is None:
+            route = next((route for route in self._routes if path.startswith(f"{route.rstrip('/')}/")), None)
+            if route is None:
+                return _response(_text(404, "there is nothing here"))
+            handler, tail = self._routes[route], path[len(route.rstrip("/")) + 1 :]
+        if request.method not in ("GET", "HEAD"):
+            return _response(_text(405, "GET and HEAD only"), Allow="GET, HEAD")
         parameters = {name: request.query.getall(name) for name in request.query}
-        tail = request.match_info.get("tail", "")
-        answer = handler(Query(tail, parameters, request.headers.get("Accept", "")))
-        headers = {"Content-Type": answer.content_type, "Cache-Control": "no-store"}
-        return web.Response(status=answer.status, body=answer.body, headers=headers)
+        try:
+            answer = handler(Query(tail, parameters, request.headers.get("Accept", "")))
+        except Exception:
+            logger.exception("the answer to GET %s failed", path)
+            answer = _text(500, _REASONS[500])
+        return _response(answer)
 
-    return respond
+
+class _Server(web.Server):
+    """Keeps the number of connections, and what aiohttp says of a request that it cannot read, within bounds."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._settings = kwargs
+        # The oldest first.
+        self._open: dict[RequestHandler, Any] = {}
+
+    def __call__(self) -> RequestHandler:
+        return _Protocol(self, loop=self._loop, **self._settings)
+
+    def connection_made(self, handler: RequestHandler, transport: Any) -> None:
+        super().connection_made(handler, transport)
+        self._open[handler] = transport
+        if len(self._open) > MAX_CONNECTIONS:
+            oldest = next(iter(self._open))
+            self._open.pop(oldest).abort()
+
+    def connection_lost(self, handler: RequestHandler, exc: BaseException | None = None) -> None:
+        self._open.pop(handler, None)
+        super().connection_lost(handler, exc)
+
+
+class _Protocol(RequestHandler):
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Not aiohttp's own, which quotes what it could not read."""
+        response = _response(_text(status, _REASONS.get(status, "the request cannot be answered")))
+        response.force_close()
+        return response
+
+
+def _text(status: int, text: str) -> Answer:
+    return Answer(status, f"{status}: {text}\n".encode())
+
+
+def _response(answer: Answer, **headers: str) -> web.Response:
+    headers |= {"Content-Type": answer.content_type, "Cache-Control": "no-store"}
+    return web.Response(status=answer.status, body=answer.body, headers=headers)
 
 
 def _plain(error: OSError) -> str:
