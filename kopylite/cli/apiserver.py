@@ -8,6 +8,7 @@ import logging
 import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from kopylite.cli.exitcodes import Exit
@@ -51,7 +52,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="FILE",
         type=Path,
         default=DEFAULT_KUBECONFIG,
-        help="where the administrator's kubeconfig goes, readable by you only (default: %(default)s)",
+        help="where the administrator's kubeconfig goes, readable by you only; one of others gets a context more "
+        "(default: %(default)s)",
     )
     parser.add_argument("--data", metavar="FILE", type=Path, help="keep the objects in this file, also if it is killed")
     parser.add_argument(
@@ -133,17 +135,23 @@ def _is_loopback(host: str) -> bool:
 async def _serve(options: ApiServerOptions, kubeconfig: Path, simulate: bool, signals: StopSignals) -> None:
     import anyio
 
-    from kopylite.apiserver.access.kubeconfig import write_private
     from kopylite.apiserver.server import ApiServer
+    from kopylite.cli.kubeconfigs import publish_kubeconfig
+    from kopylite.privatefiles import write_private
     from kopylite.testing.simulator import Simulation, Simulator
 
     stopping = anyio.Event()
     with signals.passed_to(stopping.set):
         async with AsyncExitStack() as stack:
             server = await stack.enter_async_context(ApiServer(options))
-            await anyio.to_thread.run_sync(write_private, kubeconfig, server.kubeconfig())
+            context = await anyio.to_thread.run_sync(publish_kubeconfig, kubeconfig, server.kubeconfig())
             if simulate:
-                await stack.enter_async_context(Simulator(Simulation(), kubeconfig))
+                # Of its own: the current context of the other one may be somebody else's cluster.
+                own = Path(stack.enter_context(TemporaryDirectory(prefix="kopylite-")), "kubeconfig")
+                write_private(own, server.kubeconfig())
+                await stack.enter_async_context(Simulator(Simulation(), own))
             print(f"serving at {server.url}", flush=True)
             print(f"  export KUBECONFIG={kubeconfig}", flush=True)
+            if context:
+                print(f"  kubectl --context {context} get namespaces", flush=True)
             await stopping.wait()

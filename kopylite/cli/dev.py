@@ -10,7 +10,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kopylite.cli.kubeconfigs import is_replaceable
 from kopylite.errors import UsageError
+from kopylite.privatefiles import write_private
 
 if TYPE_CHECKING:
     from kopylite.app import App
@@ -86,13 +88,10 @@ def _value(name: str, schema: dict[str, Any]) -> Any:
 @contextmanager
 def _published(source: Path, target: Path) -> Iterator[None]:
     """A copy of the kubeconfig where it is easy to name, as long as it is of use."""
-    from kopylite.apiserver.access.kubeconfig import write_private
-
     text = source.read_text()
-    try:
-        write_private(target, text)
-    except OSError as error:
-        raise UsageError(f"cannot write the kubeconfig {target}: {error.strerror}") from error
+    if not is_replaceable(target, "kopylite"):
+        raise UsageError(f"{target} holds more than a cluster of --dev, and would be overwritten: move it away")
+    write_private(target, text)
     try:
         yield
     finally:

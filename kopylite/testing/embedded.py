@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.errors import UsageError
+from kopylite.privatefiles import write_private
 from kopylite.testing.cluster import Cluster, CrdSource
 from kopylite.testing.requestlog import RequestLog
 
@@ -181,7 +182,6 @@ class EmbeddedCluster(Cluster):
         return self._at_once(lambda: self.server.world.store.compact())
 
     async def _start_server(self) -> None:
-        from kopylite.apiserver.access.kubeconfig import write_private
         from kopylite.apiserver.server import ApiServer
 
         server = ApiServer(

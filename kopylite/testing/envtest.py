@@ -17,6 +17,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from kopylite.errors import UsageError
+from kopylite.privatefiles import write_private
 from kopylite.serving.certificates import CertificateAuthority, signing_key
 from kopylite.testing.cluster import Cluster, CrdSource
 from kopylite.testing.kubeconfig import write_kubeconfig
@@ -138,9 +139,7 @@ class EnvTest(Cluster):
             "service-account.key": signing_key(),
         }
         for name, content in files.items():
-            path = self.home / name
-            path.touch(0o600)
-            path.write_bytes(content)
+            write_private(self.home / name, content)
 
     async def _start_etcd(self) -> None:
         client, peer = _free_port(), _free_port()

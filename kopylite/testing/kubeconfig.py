@@ -6,6 +6,7 @@ import base64
 import json
 from pathlib import Path
 
+from kopylite.privatefiles import write_private
 from kopylite.serving.certificates import KeyPair
 
 
@@ -27,8 +28,7 @@ def write_kubeconfig(path: Path, server: str, ca: bytes, client: KeyPair) -> Non
         ],
         "contexts": [{"name": "kopylite", "context": {"cluster": "kopylite", "user": "kopylite"}}],
     }
-    path.touch(0o600)
-    path.write_text(json.dumps(config, indent=2))
+    write_private(path, json.dumps(config, indent=2))
 
 
 def _text(pem: bytes) -> str:

@@ -1,10 +1,8 @@
-"""The kubeconfig of an embedded server, as text and as a file. Pure but for writing the file."""
+"""The kubeconfig of an embedded server, as text."""
 
 from __future__ import annotations
 
 import base64
-import os
-from pathlib import Path
 from typing import Any
 
 from kopylite.objects.yamlwrite import to_yaml
@@ -26,11 +24,3 @@ def kubeconfig(url: str, token: str, certificate: bytes, namespace: str) -> str:
         "current-context": _NAME,
     }
     return to_yaml([document], start=False)
-
-
-def write_private(path: Path, text: str) -> None:
-    """Write a file that only its owner can read: it holds a credential."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        os.fchmod(file.fileno(), 0o600)
-        file.write(text)

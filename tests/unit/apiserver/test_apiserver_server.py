@@ -12,11 +12,11 @@ import msgspec
 import pytest
 import yaml
 
-from kopylite.apiserver.access.kubeconfig import write_private
 from kopylite.apiserver.bootstrap.cluster import bootstrap
 from kopylite.apiserver.request.request import Request
 from kopylite.apiserver.server import ApiServer, ApiServerOptions
 from kopylite.errors import UsageError
+from kopylite.privatefiles import write_private
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 
