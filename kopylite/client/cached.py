@@ -9,7 +9,7 @@ from typing import Any, TypeVar, Unpack, overload
 from pydantic import BaseModel
 
 from kopylite.client.api import Api
-from kopylite.client.changes import as_read
+from kopylite.client.changes import as_read, status_change
 from kopylite.client.codec import decode_identity
 from kopylite.client.live import (
     FIELD_MANAGER,
@@ -279,8 +279,8 @@ class Client(LiveClient):
             obj: as it was read, or with its status edited.
             status: a map in wire form (camelCase) or a status model: what to set. None takes a field out, a field that
                 is left out stays, a map in a model is the whole map. Or the object's own status: what user code took
-                out of it goes. Elements of a list with keys (conditions, by type) are set one by one; others stay
-                unless this process has set them before. Any other list is one value.
+                out of it goes. Elements of a list with keys (conditions, by type) are set one by one, and others
+                stay. Any other list is one value.
             exact: the status is exactly this: what was read and is not in it goes.
 
         Returns:
@@ -289,8 +289,7 @@ class Client(LiveClient):
         Raises:
             Conflict: the object was made anew since it was read, or a list or map that is to be replaced was changed.
         """
-        body = await self._upserts.patch_status(obj, status, self.options(**params), exact=exact)
-        result: T = obj if body is None else adapter_like(obj).decode(body)
+        result: T = await self._change(obj, status_change(obj, status, exact=exact), "status", self.options(**params))
         return result
 
     async def add_finalizer(self, obj: T, name: str, **params: Unpack[WriteParams]) -> T:

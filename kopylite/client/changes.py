@@ -13,8 +13,8 @@ from pydantic import BaseModel
 
 from kopylite.client.codec import decode_object, encode
 from kopylite.client.draft import as_stored
-from kopylite.client.overlay import NONE, Names, Overlay, names_of
-from kopylite.client.patches import bound_steps, rebased, replaces_list, with_identity
+from kopylite.client.overlay import Overlay
+from kopylite.client.patches import bound_diff, bound_steps, rebased, replaces_list, with_identity
 from kopylite.client.verbs import PatchType
 from kopylite.errors import UsageError
 from kopylite.objects import adapter_of, kind_of, to_wire, wire_of
@@ -30,13 +30,11 @@ class Change(NamedTuple):
         field: what is known of the kind's fields.
         stored: the object as it was read, in wire form.
         merged: as it is wanted; `stored` itself when it is so already.
-        names: the list elements that it names; see `status_change`.
     """
 
     field: Field
     stored: dict[str, Any]
     merged: dict[str, Any]
-    names: Names = NONE
 
 
 def as_read(obj: Any) -> dict[str, Any]:
@@ -58,15 +56,14 @@ def merge_change(obj: Any, patch: Mapping[str, Any]) -> Change:
     return Change(field, stored, Overlay(literal, partial=True).merge(stored, desired, field))
 
 
-def status_change(obj: Any, status: Any, names: Names = NONE, *, exact: bool = False) -> Change:
+def status_change(obj: Any, status: Any, *, exact: bool = False) -> Change:
     """The change that a status is.
 
     A map or a model says what is to be set; what it leaves out stays. The object's own status says it all: what user
-    code has taken out of it goes. In a list with keys (conditions), each element is taken as it is, and others stay
-    unless this process has set them before.
+    code has taken out of it goes. In a list with keys (conditions), each element is taken as it is, and others stay:
+    they may be another controller's, in this process too.
 
     Args:
-        names: the list elements that this process has set before.
         exact: what the status leaves out goes.
     """
     stored, field = as_read(obj), field_of(obj)
@@ -78,10 +75,8 @@ def status_change(obj: Any, status: Any, names: Names = NONE, *, exact: bool = F
     lists = [part for part in parts_of(desired) if isinstance(part, list)]
     literal |= {id(part): part for found in lists for element in found for part in parts_of(element)}
     before = stored.get("status") or {}
-    merged = Overlay(literal, partial=True).merge(before, desired, field.child("status"), names)
-    now = names_of(desired, field.child("status"), literal)
-    after = stored if merged is before else {**stored, "status": merged}
-    return Change(field, stored, after, _joined(names, now))
+    merged = Overlay(literal, partial=True).merge(before, desired, field.child("status"))
+    return Change(field, stored, stored if merged is before else {**stored, "status": merged})
 
 
 def _desired(
@@ -109,31 +104,27 @@ def _desired(
     return desired, literal
 
 
-def _joined(before: Names, now: Names) -> Names:
-    """The list elements named before and now; a list that was named again has those of now."""
-    if any(step[:2] in ("k:", "v:") for step in now):
-        return now
-    return {**before, **{step: _joined(before.get(step) or NONE, inner) for step, inner in now.items()}}
-
-
-def bound(obj: Any, patch: Any, patch_type: PatchType, subresource: str | None) -> Any:
+def bound(obj: Any, patch: Any, patch_type: PatchType, subresource: str | None) -> tuple[Any, PatchType]:
     """A patch that somebody wrote for an object, made to fail for another one, and for another list than was read."""
     stored = as_read(obj)
     metadata = stored.get("metadata") or {}
-    if not metadata.get("uid"):
-        return patch
+    uid = metadata.get("uid")
+    if not uid:
+        return patch, patch_type
     if patch_type == "json":
-        return bound_steps(stored, patch)
-    identity = {"uid": metadata["uid"]}
-    # Of custom resources, no status but that of a JSON patch is compared by uid; by version each is.
-    if (patch_type == "apply" and subresource == "status") or (
+        return bound_steps(stored, patch), "json"
+    of_status = subresource == "status"
+    if patch_type == "merge" and of_status:  # one that changes nothing
+        return bound_diff(stored, stored, field_of(obj), subresource)
+    # The status of a custom resource is not compared by uid; by version each is.
+    by_version = (patch_type == "apply" and of_status) or (
         patch_type == "strategic" and replaces_list(patch, field_of(obj))
-    ):
-        identity["resourceVersion"] = metadata.get("resourceVersion") or ""
-    return with_identity(patch, identity)
+    )
+    version = {"resourceVersion": metadata.get("resourceVersion") or ""} if by_version else {}
+    return with_identity(patch, {"uid": uid, **version}), patch_type
 
 
 def carried_out(obj: Any, change: Change, answer: bytes) -> None:
     """Note on an object that a change of it was carried out: the next one begins where this has led."""
-    after = rebased(change.stored, change.merged, decode_object(answer))
+    after = rebased(change.stored, change.merged, decode_object(answer), change.field)
     read_from(obj, encode(after))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypedDict, TypeVar, Unpack, overload
 
 from kopylite.client.api import Api
-from kopylite.client.changes import bound, carried_out, merge_change
+from kopylite.client.changes import Change, bound, carried_out, merge_change
 from kopylite.client.misfits import Invalid, Misfits
 from kopylite.client.patches import bound_diff
 from kopylite.client.verbs import PatchType, Preconditions, Selection, WriteOptions
@@ -230,23 +230,21 @@ class LiveClient:
         )
         whole = subresource in (None, "status")
         if key is None and patch_type == "merge" and isinstance(patch, Mapping) and whole:
-            return await self._merge(target, adapter, dict(patch), subresource, options)
+            change = merge_change(target, patch)
+            if change.merged is not change.stored or not self.sends_all:
+                return await self._change(target, change, subresource, options)
         if key is None:
-            patch = bound(target, patch, patch_type, subresource)
+            patch, patch_type = bound(target, patch, patch_type, subresource)
         body = await self.api.patch(adapter.kind, where, patch, patch_type, subresource, options)
         return (adapter if whole else _anything).decode(body)
 
-    async def _merge(
-        self, obj: Any, adapter: Adapter[Any], patch: dict[str, Any], subresource: str | None, options: WriteOptions
-    ) -> Any:
-        """Carry out a merge patch of an object."""
-        change = merge_change(obj, patch)
-        if change.merged is change.stored and not self.sends_all:
+    async def _change(self, obj: Any, change: Change, subresource: str | None, options: WriteOptions) -> Any:
+        """Carry out a change of an object; the object as stored, or itself when nothing has to change."""
+        if change.merged is change.stored:
             return obj
-        sent, patch_type = bound_diff(change.stored, change.merged, change.field, subresource)
-        if change.merged is change.stored and patch_type == "merge":
-            sent = bound(obj, patch, "merge", subresource)
-        body = await self.api.patch(adapter.kind, key_of(obj), sent, patch_type, subresource, options)
+        adapter = adapter_like(obj)
+        patch, patch_type = bound_diff(change.stored, change.merged, change.field, subresource)
+        body = await self.api.patch(adapter.kind, key_of(obj), patch, patch_type, subresource, options)
         if not options.dry_run:
             carried_out(obj, change, body)
         return adapter.decode(body)

@@ -196,25 +196,25 @@ def replaces_list(patch: Any, field: Field) -> bool:
     )
 
 
-def rebased(read: Any, merged: Any, answer: Any) -> Any:
+def rebased(read: Any, merged: Any, answer: Any, field: Field) -> Any:
     """What was read, with the parts that a write has changed as the server answered.
 
     What others have changed meanwhile is not in it: whoever holds the object has not seen it.
     """
     if merged is read:
         return read
-    if not (isinstance(read, dict) and isinstance(merged, dict) and isinstance(answer, dict)):
-        return answer
-    result = dict(read)
-    for name in read.keys() | merged.keys():
-        old, new, now = read.get(name, ABSENT), merged.get(name, ABSENT), answer.get(name, ABSENT)
-        if new is old:
-            continue
-        if now is ABSENT:
-            result.pop(name, None)
-        else:
-            result[name] = rebased(old, new, now)
-    return result
+    if isinstance(read, dict) and isinstance(merged, dict) and isinstance(answer, dict):
+        parts = {
+            name: rebased(read.get(name, ABSENT), merged.get(name, ABSENT), answer.get(name, ABSENT), field.child(name))
+            for name in {**read, **merged}
+        }
+        return {name: part for name, part in parts.items() if part is not ABSENT}
+    if isinstance(read, list) and isinstance(merged, list) and isinstance(answer, list):
+        old, new, now = (elements_by_key(part, field) for part in (read, merged, answer))
+        if old is not None and new is not None and now is not None:
+            kept = (rebased(old.get(key), new[key], now.get(key, ABSENT), field.each) for key in new)
+            return [element for element in kept if element is not ABSENT]
+    return answer
 
 
 def add_finalizer(metadata: Mapping[str, Any], name: str) -> list[dict[str, Any]]:

@@ -17,14 +17,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
 from kopylite.client.api import Api
-from kopylite.client.changes import carried_out, status_change
 from kopylite.client.codec import decode_identity, decode_object, encode
 from kopylite.client.draft import Draft
 from kopylite.client.overlay import NONE, Names, Overlay, managed_by
 from kopylite.client.patches import bound_diff, merge_apply, merge_diff
 from kopylite.client.verbs import WriteOptions
 from kopylite.errors import AlreadyExists
-from kopylite.objects import Kind, ObjectKey, identity_of, key_of, kind_of
+from kopylite.objects import Kind, ObjectKey, key_of, kind_of
 from kopylite.objects.fields import fields_of
 
 # Objects whose last desire is remembered, about 500 bytes each. A forgotten one costs at most one request.
@@ -163,24 +162,6 @@ class Upserts:
         stored = decode_object(body)
         return _hash(stored, Overlay({}).merge(stored, dict(wire), fields_of(kind, kind)))
 
-    async def patch_status(self, obj: Any, status: Any, options: WriteOptions, *, exact: bool) -> bytes | None:
-        """Patch what differs of a status; None: nothing was sent."""
-        kind = kind_of(obj)
-        name = (kind.api_version, kind.kind, *key_of(obj), "status", options.field_manager)
-        known, uid = self._known.get(name), identity_of(obj)["uid"]
-        names = decode_object(known.names) if known is not None and known.uid == uid else NONE
-        change = status_change(obj, status, names, exact=exact)
-        answer = None
-        if change.merged is not change.stored:
-            patch, patch_type = bound_diff(change.stored, change.merged, change.field, "status")
-            answer = await self._api.patch(kind, key_of(obj), patch, patch_type, "status", options)
-        if not options.dry_run:
-            if answer is not None:
-                carried_out(obj, change, answer)
-            if change.names:
-                self._remember(name, _Known(uid, self._share(encode(change.names)), 0))
-        return answer
-
     def _recall(self, draft: Draft) -> _Known | None:
         known = self._known.get(draft.name)
         if known is None or known.uid != draft.stored["metadata"].get("uid"):
@@ -208,11 +189,8 @@ class Upserts:
         return draft.adapter.decode(answer)
 
     def _shared_names(self, draft: Draft, before: Names) -> bytes:
-        """The names of a desire as JSON."""
-        return self._share(encode(draft.names(before)))
-
-    def _share(self, names: bytes) -> bytes:
-        """Equal names as one object: most objects of a kind have the same."""
+        """The names of a desire as JSON; equal ones are one object, since most objects of a kind have the same."""
+        names = encode(draft.names(before))
         if len(self._shared) >= _MAX_SHARED:
             self._shared.clear()
         return self._shared.setdefault(names, names)

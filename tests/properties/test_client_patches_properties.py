@@ -108,7 +108,7 @@ def test_a_second_diff_after_ones_own_write_begins_where_that_has_led(
     read: dict[str, Any], first: dict[str, Any], second: dict[str, Any]
 ) -> None:
     stored = json_patch(copy.deepcopy(read), json_diff(read, first, FIELD))
-    seen = rebased(read, first, stored)
+    seen = rebased(read, first, stored, FIELD)
     assert json_patch(copy.deepcopy(stored), json_diff(seen, second, FIELD)) == second
 
 
