@@ -32,6 +32,7 @@ from kopylite.client.kubeconfig import ExecSpec
 from kopylite.client.tls import TlsSettings, check_pair
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.errors import KubeconfigError
+from kopylite.redaction import redact
 
 logger = logging.getLogger(__name__)
 
@@ -308,7 +309,8 @@ class _StderrLog:
         return f": {self._last}" if self._last else ""
 
     def _say(self, line: bytes) -> None:
-        text = printable(line[: 4 * MAX_LINE].decode(errors="backslashreplace").strip(), MAX_LINE)
+        # Redacted here: the last line becomes part of an error, which may go further than the log.
+        text = printable(redact(line[: 4 * MAX_LINE].decode(errors="backslashreplace").strip()), MAX_LINE)
         if text:
             self._last = text
             self._lines += 1

@@ -63,9 +63,9 @@ class KnownSecrets:
             except (msgspec.DecodeError, ValueError, RecursionError):
                 return
         metadata = secret.get("metadata")
-        known = set(metadata.values()) & {*map(str, metadata.values())} if isinstance(metadata, dict) else set()
+        names = [metadata.get("name"), metadata.get("namespace")] if isinstance(metadata, Mapping) else []
         for value in _values(secret):
-            if value not in known:
+            if value not in names:
                 self.remember(value)
 
     def redact(self, text: str) -> str:

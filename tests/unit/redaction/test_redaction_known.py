@@ -23,7 +23,8 @@ def encoded(text: str) -> str:
 
 
 def secret(**data: str) -> bytes:
-    return json.dumps({"kind": "Secret", "metadata": {"name": "the-name"}, "data": data}).encode()
+    metadata = {"name": "the-name", "labels": {"a": "b"}, "managedFields": [{"manager": "kubectl"}]}
+    return json.dumps({"kind": "Secret", "metadata": metadata, "data": data}).encode()
 
 
 @given(st.text(st.characters(exclude_categories=("Cs",)), min_size=6, max_size=40), st.text(), st.text())
