@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 import msgspec
 from pydantic import BaseModel
 
+from kopylite.boundary import read
 from kopylite.errors import DecodeError, RegistrationError
 from kopylite.objects.apimodel import ObjectMeta
 from kopylite.objects.builtin_kinds import complete
@@ -24,7 +25,7 @@ from kopylite.objects.models import ClientModelAdapter, is_client_model
 from kopylite.objects.reading import read_from
 from kopylite.objects.resource import CustomResource
 from kopylite.objects.secretadapter import SecretAdapter, is_secret
-from kopylite.objects.unstructured import Unstructured, fill_kind
+from kopylite.objects.unstructured import Unstructured, fill_kind, unreadable
 from kopylite.objects.wirevalues import wire_value
 
 T = TypeVar("T")
@@ -57,6 +58,10 @@ class Adapter(Protocol[T]):
         ...
 
 
+def _decode_dict(raw: bytes) -> Unstructured:
+    return Unstructured(msgspec.json.decode(raw, type=dict))
+
+
 class UnstructuredAdapter:
     """Objects as the dicts that they are on the wire."""
 
@@ -66,12 +71,12 @@ class UnstructuredAdapter:
         self.kind = kind
 
     def decode(self, raw: bytes) -> Unstructured:
-        try:
-            obj = Unstructured(msgspec.json.decode(raw, type=dict))
-        except (msgspec.MsgspecError, ValueError) as error:
-            raise DecodeError(f"{self.kind}: not a JSON object: {error}") from error
+        obj = read(_decode_dict, raw, self._refuse)
         obj._read = raw
         return fill_kind(obj, self.kind)
+
+    def _refuse(self, raw: bytes, error: Exception) -> DecodeError:
+        return unreadable(raw, error, str(self.kind))
 
     def encode(self, obj: Unstructured) -> dict[str, Any]:
         named = {**obj, "apiVersion": self.kind.api_version, "kind": self.kind.kind}

@@ -12,10 +12,11 @@ from pydantic import BaseModel, RootModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, PydanticSerializationError, SchemaSerializer, SchemaValidator
 
+from kopylite.boundary import read
 from kopylite.errors import DecodeError, EncodeError
 from kopylite.objects.faults import describe, faults_of
 from kopylite.objects.readback import check_reads_back, why_not
-from kopylite.objects.unstructured import misfit
+from kopylite.objects.unstructured import misfit, unreadable
 from kopylite.objects.wireschema import wire_schema
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
@@ -60,16 +61,19 @@ class ModelCodec(Generic[ModelT]):
         Raises:
             DecodeError: naming the object and each field that does not fit.
         """
+        return read(self._decode, raw, self._refuse)
+
+    def _decode(self, raw: bytes) -> ModelT:
         try:
             return self.validator.validate_json(raw, strict=True)  # type: ignore[no-any-return]
         except ValidationError as error:
             return self._decode_without_nulls(raw, error)
 
+    def _refuse(self, raw: bytes, error: Exception) -> Exception:
+        return error if isinstance(error, DecodeError) else unreadable(raw, error, self.validator.title)
+
     def _decode_without_nulls(self, raw: bytes, error: ValidationError) -> ModelT:
-        try:
-            document = msgspec.json.decode(raw)
-        except ValueError as broken:
-            raise DecodeError(f"not a JSON text: {broken}") from None
+        document = msgspec.json.decode(raw)
         replaced = [
             _replace_null(document, fault["loc"], fault["type"]) for fault in faults_of(error) if fault["input"] is None
         ]

@@ -16,11 +16,12 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from kopylite.boundary import read
 from kopylite.errors import DecodeError, RegistrationError
 from kopylite.objects.builtin_kinds import builtin_kinds
 from kopylite.objects.kinds import Kind
 from kopylite.objects.reading import read_from
-from kopylite.objects.unstructured import Unstructured, fill_kind, misfit
+from kopylite.objects.unstructured import Unstructured, fill_kind, misfit, unreadable
 from kopylite.objects.wireformats import format_time
 from kopylite.objects.wirevalues import wire_value
 
@@ -50,20 +51,27 @@ class ClientModelAdapter(Generic[ModelT]):
         self.kind = kind_of_model(cls)
 
     def decode(self, raw: bytes) -> ModelT:
-        try:
-            document = msgspec.json.decode(raw, type=dict)
-        except (msgspec.MsgspecError, ValueError) as error:
-            raise DecodeError(f"{self.kind}: not a JSON object: {error}") from error
+        document = read(_decode_dict, raw, self._refuse)
         try:
             obj: ModelT = _build(self._cls, document, "")
+        except RecursionError as error:
+            raise self._refuse(raw, error) from None
         except _Misfit as problem:
             raise misfit(fill_kind(Unstructured(document), self.kind), str(problem), self.kind.kind) from None
         read_from(obj, raw)
         return obj
 
+    def _refuse(self, raw: bytes, error: Exception) -> DecodeError:
+        return unreadable(raw, error, str(self.kind))
+
     def encode(self, obj: ModelT) -> dict[str, Any]:
         wire = {**_dump(obj), "apiVersion": self.kind.api_version, "kind": self.kind.kind}
         return wire_value(wire, name=self.kind.kind)  # type: ignore[no-any-return]
+
+
+def _decode_dict(raw: bytes) -> dict[str, Any]:
+    document: dict[str, Any] = msgspec.json.decode(raw, type=dict)
+    return document
 
 
 def kind_of_model(cls: type) -> Kind:

@@ -16,7 +16,7 @@ from typing import Any
 from kopylite.errors import UsageError
 from kopylite.objects.crdinput import CrdInput, CrdVersion, read_crd
 from kopylite.objects.jsonschema import PRESERVE_UNKNOWN
-from kopylite.objects.resource import plural_of
+from kopylite.objects.resource import CustomResource, plural_of
 from kopylite.objects.sourcenames import class_name, python_name, singular
 from kopylite.objects.sourcetext import WIDTH, docstring, literal, long_text, quoted
 from kopylite.objects.sourcetypes import FieldType, field_type, optional
@@ -43,6 +43,8 @@ _OBJECT_KEYS = (
 _OF_THE_FIELD = frozenset({"description", "default", "nullable"})
 # Fields of every kind, that its class does not declare as others.
 _OWN_FIELDS = frozenset({"apiVersion", "kind", "metadata", "spec", "status"})
+# What an object has beside its fields, such as `labels`.
+_OWN_NAMES = frozenset(dir(CustomResource))
 _APPROVAL = "api-approved.kubernetes.io"
 
 
@@ -110,7 +112,7 @@ class _Module:
         required = schema.get("required", ())
         arguments = [self._part(name, part, properties.get(part), part in required) for part in ("spec", "status")]
         others = {key: part for key, part in properties.items() if key not in _OWN_FIELDS}
-        fields = self._fields(others, required, (name,))
+        fields = self._fields(others, required, (name,), _OWN_NAMES)
         head = [f"class {name}(", f"    CustomResource[{', '.join(arguments)}],"]
         head += [f"    {key}={value}," for key, value in _keywords(name, crd, version).items()]
         own = {key: value for key, value in schema.items() if key in ("description", PRESERVE_UNKNOWN)}
@@ -172,8 +174,10 @@ class _Module:
             lines += [f"    model_config = ConfigDict(\n{options}    )", ""]
         return [*lines, *fields] if fields or config else [*lines, "    pass"]
 
-    def _fields(self, properties: Schema, required: Sequence[str], path: tuple[str, ...]) -> list[str]:
-        needed, names, lines = set(required), set[str](), []
+    def _fields(
+        self, properties: Schema, required: Sequence[str], path: tuple[str, ...], taken: frozenset[str] = frozenset()
+    ) -> list[str]:
+        needed, names, lines = set(required), set(taken), []
         for wire_name, part in properties.items():
             name, alias = python_name(wire_name)
             while name in names:  # two wire names that differ by what no Python name has

@@ -19,6 +19,8 @@ _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "
 _DECIMAL_SUFFIX = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
 _BINARY = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
 _BINARY_SUFFIX = {power: suffix for suffix, power in _BINARY.items()}
+# No amount that means something needs more; reading takes more than linear time.
+_MAX_TEXT = 500
 # As in the API server: nothing below a nano, nothing above what 63 bits hold.
 _NANO = Decimal("1e-9")
 _MAX = Decimal(2**63 - 1)
@@ -133,9 +135,11 @@ def _wire_of(quantity: Quantity) -> str | int:
 
 
 def _parse(text: str) -> tuple[Decimal, str]:
+    if len(text) > _MAX_TEXT:
+        raise ValueError(f"a quantity has at most {_MAX_TEXT} characters, not {len(text)}")
     match = _TEXT.fullmatch(text)
     if match is None:
-        raise ValueError(f'{text!r} is no quantity; write it like "500m" or "1.5Gi"')
+        raise ValueError(f'{text[:50]!r} is no quantity; write it like "500m" or "1.5Gi"')
     number, binary, suffix, exponent = match.groups()
     if binary:
         return _bounded(_EXACT.multiply(Decimal(number), Decimal(1024 ** _BINARY[binary]))), "binary"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from datetime import datetime
 from types import NoneType
 from typing import Any, ClassVar, Generic, Literal, TypedDict, TypeVar, Unpack, get_args, get_origin
 
@@ -11,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import PydanticUndefined
 
 from kopylite.errors import RegistrationError
-from kopylite.objects.apimodel import ApiModel, ObjectMeta
+from kopylite.objects.apimodel import ApiModel, ObjectMeta, OwnerRef
 from kopylite.objects.kinds import Kind
 from kopylite.objects.marks import Rule
 
@@ -167,6 +168,29 @@ class CustomResource(ApiModel, Generic[SpecT, StatusT]):
     @property
     def generation(self) -> int:
         return self.metadata.generation
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The map of the metadata itself: what is put into it is written with the object."""
+        return self.metadata.labels
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        """As `labels`."""
+        return self.metadata.annotations
+
+    @property
+    def finalizers(self) -> list[str]:
+        return self.metadata.finalizers
+
+    @property
+    def owner_references(self) -> list[OwnerRef]:
+        return self.metadata.owner_references
+
+    @property
+    def deletion_timestamp(self) -> datetime | None:
+        """None while nobody has asked for the deletion."""
+        return self.metadata.deletion_timestamp
 
 
 def _declare(cls: type[CustomResource[Any, Any]], options: ResourceOptions) -> Declaration:

@@ -22,6 +22,8 @@ _BOUNDS = {
     "string": {"minLength": "min_length", "maxLength": "max_length"},
     "array": {"minItems": "min_length", "maxItems": "max_length"},
 }
+# Longer ones are left to the server: compiling one can take half a second.
+_MAX_PATTERN = 1000
 _LIMITS = (("minimum", "exclusiveMinimum", "ge", "gt"), ("maximum", "exclusiveMaximum", "le", "lt"))
 _PLAIN = {"integer": "int", "number": "float", "boolean": "bool", "string": "str"}
 # Said by the annotation, by the field, or by the class itself.
@@ -172,7 +174,7 @@ def _conditions(schema: Schema, said: set[str]) -> list[str]:
 
 def _usable(pattern: str) -> bool:
     """Whether pydantic's engine knows the pattern, too, and means the same by it."""
-    if perl_classes(pattern):
+    if len(pattern) > _MAX_PATTERN or perl_classes(pattern):
         return False
     try:
         SchemaValidator(core_schema.str_schema(pattern=pattern))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any, Self, TypeVar
 
@@ -12,6 +13,11 @@ from kopylite.objects.kinds import Kind
 from kopylite.objects.meta import OwnerReference
 
 T = TypeVar("T")
+
+# No longer name is valid; more than that of a foreign text is not put into an error.
+_MAX_NAME = 253
+# Where the metadata of an object is looked for when the object cannot be read: the server's limit for all of it.
+_MAX_METADATA = 512 * 1024
 
 
 class Unstructured(dict[str, Any]):
@@ -31,10 +37,28 @@ class Unstructured(dict[str, Any]):
         obj._read = None
         return obj
 
-    def copy(self) -> Unstructured:
-        """A shallow copy, of the same object as far as writes are concerned."""
-        obj = Unstructured(self)
+    def copy(self) -> Self:
+        """A shallow copy, of the same class and of the same object as far as writes are concerned."""
+        obj = type(self)(self)
         obj._read = self._read
+        return obj
+
+    __copy__ = copy
+
+    def __or__(self, other: dict[str, Any], /) -> Self:  # type: ignore[override]
+        if not isinstance(other, dict):
+            return NotImplemented
+        obj = self.copy()
+        obj.update(other)
+        return obj
+
+    def __ror__(self, other: dict[str, Any], /) -> Self:  # type: ignore[override]
+        if not isinstance(other, dict):
+            return NotImplemented
+        obj = self.copy()
+        obj.clear()
+        obj.update(other)
+        obj.update(self)
         return obj
 
     @property
@@ -124,12 +148,41 @@ def fill_kind(obj: Unstructured, kind: Kind) -> Unstructured:
     return obj
 
 
+def unreadable(raw: bytes, error: Exception, title: str) -> DecodeError:
+    """The error for bytes of which no object can be made: nested too deep, no JSON, or a validator's own exception.
+
+    Names the object where its metadata can be found. Shows no values, so not the text of the exception.
+    """
+    metadata = _metadata_in(raw)
+    name = "/".join(str(metadata[part])[:_MAX_NAME] for part in ("namespace", "name") if metadata.get(part))
+    if isinstance(error, RecursionError):
+        problem = "is nested too deep to be read"
+    elif isinstance(error, (msgspec.DecodeError, UnicodeDecodeError)):
+        problem = "is no JSON object"
+    else:
+        problem = f"cannot be read: its model raised {type(error).__name__}"
+    return DecodeError(f"{title} {name or '(no name)'} {problem}")
+
+
+def _metadata_in(raw: bytes) -> dict[str, Any]:
+    """The metadata in a text that may not be readable as a whole."""
+    start = raw.find(b'"metadata":')
+    if start < 0:
+        return {}
+    text = raw[start + len(b'"metadata":') : start + _MAX_METADATA].decode("utf-8", "replace")
+    try:
+        found, _ = json.JSONDecoder().raw_decode(text.lstrip())
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) and "name" in found else {}
+
+
 def misfit(document: Any, problem: str, title: str) -> DecodeError:
     """The error for an object that does not fit its class: it names the object, or else `title`."""
     stored = Unstructured(document) if isinstance(document, dict) else Unstructured()
     metadata = stored.get("metadata")
     found = metadata if isinstance(metadata, dict) else {}
-    name = "/".join(str(found[part]) for part in ("namespace", "name") if found.get(part))
+    name = "/".join(str(found[part])[:_MAX_NAME] for part in ("namespace", "name") if found.get(part))
     leaving = isinstance(metadata, dict) and stored.deletion_timestamp
     held = f" (it is being deleted, and held by {', '.join(map(str, stored.finalizers))})" if leaving else ""
     text = f"{stored.kind or title} {name or '(no name)'} does not fit its model: {problem}{held}"

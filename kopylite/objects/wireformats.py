@@ -20,7 +20,12 @@ _UNITS = {
     "μs": 1000,
     "ns": 1,
 }
-_PART = re.compile(r"(\d+\.?\d*|\.\d+)(h|ms|m|s|us|µs|μs|ns)")
+# Possessive: a text of digits alone would take quadratic time otherwise.
+_PART = re.compile(r"([0-9]*+)(?:\.([0-9]*+))?(h|ms|m|s|us|µs|μs|ns)")
+# Go counts nanoseconds in 64 bits; no longer number of hours, minutes... fits, and no further decimals count.
+_MAX_DIGITS = 19
+_MAX_NANOSECONDS = 2**63 - 1
+_SHOWN = 50
 
 
 def parse_duration(text: str) -> timedelta:
@@ -33,14 +38,22 @@ def parse_duration(text: str) -> timedelta:
     if digits == "0":
         return timedelta()
     nanoseconds, position = 0, 0
-    while match := _PART.match(digits, position):
-        whole, _, fraction = match[1].partition(".")
-        unit = _UNITS[match[2]]
-        nanoseconds += int(whole or 0) * unit + (int(fraction) * unit // 10 ** len(fraction) if fraction else 0)
+    while (match := _PART.match(digits, position)) and (match[1] or match[2]):
+        unit, fraction = _UNITS[match[3]], (match[2] or "")[:_MAX_DIGITS]
+        whole = match[1].lstrip("0") or "0"
+        if len(whole) > _MAX_DIGITS:
+            break
+        nanoseconds += int(whole) * unit + (int(fraction) * unit // 10 ** len(fraction) if fraction else 0)
         position = match.end()
+        if nanoseconds > _MAX_NANOSECONDS:
+            raise ValueError(f"{_shown(text)} is longer than 292 years, which no duration of the API is")
     if position == 0 or position != len(digits):
-        raise ValueError(f"{text!r} is no duration; write it like 1h30m or 500ms")
+        raise ValueError(f"{_shown(text)} is no duration; write it like 1h30m or 500ms")
     return timedelta(microseconds=sign * (nanoseconds // 1000))
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")
 
 
 def format_duration(duration: timedelta) -> str:

@@ -5,6 +5,7 @@ A `type: ignore` here is an expectation: both checkers are told to complain abou
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import assert_type
 
 from kubernetes_asyncio.client import V1Deployment
@@ -12,7 +13,7 @@ from pydantic import BaseModel, Field
 
 from kopylite import Context, Outcome, Request, finalize
 from kopylite.client import Client
-from kopylite.objects import Adapter, CustomResource, Kind, ObjectMeta, Unstructured, adapter_of
+from kopylite.objects import Adapter, CustomResource, Kind, ObjectMeta, OwnerRef, Unstructured, adapter_of
 
 
 class AppSpec(BaseModel):
@@ -102,6 +103,16 @@ async def writes_of_the_librarys_models(client: Client, deployment: V1Deployment
     assert_type(await client.update(deployment), V1Deployment)
     assert_type(await client.apply(deployment), V1Deployment)
     assert_type(await client.patch_status(deployment, {"readyReplicas": 1}), V1Deployment)
+
+
+def shortcuts(app: MyApp, pod: Unstructured) -> None:
+    assert_type(app.labels, dict[str, str])
+    assert_type(app.annotations, dict[str, str])
+    assert_type(app.finalizers, list[str])
+    assert_type(app.owner_references, list[OwnerRef])
+    assert_type(app.deletion_timestamp, datetime | None)
+    assert_type(pod.copy(), Unstructured)
+    assert_type(pod | {"kind": "Pod"}, Unstructured)
 
 
 async def upserts(client: Client) -> None:

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from pydantic import BaseModel, ValidationError
 
 from kopylite.errors import RegistrationError
-from kopylite.objects import CustomResource, Kind, ObjectMeta, Scale, adapter_of, kind_of
+from kopylite.objects import CustomResource, Kind, ObjectMeta, Scale, Unstructured, adapter_of, kind_of
 from kopylite.objects.resource import Declaration, plural_of
 
 
@@ -181,3 +183,32 @@ def test_a_kind_without_its_models_is_told_to_name_them() -> None:
 
         class Bare(CustomResource, group="example.com", version="v1"):  # type: ignore[type-arg]
             pass
+
+
+def test_a_typed_object_has_the_shortcuts_of_an_unstructured_one() -> None:
+    wire = {
+        "metadata": {
+            "name": "a",
+            "labels": {"x": "y"},
+            "annotations": {"p": "q"},
+            "finalizers": ["f"],
+            "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"}],
+            "deletionTimestamp": "2026-01-31T12:00:00Z",
+        },
+        "spec": {"image": "x"},
+    }
+    typed = adapter_of(WebApp).decode(json.dumps(wire).encode())
+    plain = Unstructured(wire)
+    for name in ("name", "namespace", "uid", "resource_version", "generation", "labels", "annotations", "finalizers"):
+        assert getattr(typed, name) == getattr(plain, name)
+    assert [owner.uid for owner in typed.owner_references] == [owner.uid for owner in plain.owner_references]
+    assert typed.deletion_timestamp == datetime(2026, 1, 31, 12, tzinfo=UTC)
+    typed.labels["new"] = "label"
+    assert adapter_of(WebApp).encode(typed)["metadata"]["labels"] == {"x": "y", "new": "label"}
+    assert "labels" not in adapter_of(WebApp).encode(typed)
+
+
+def test_a_new_typed_object_has_empty_shortcuts() -> None:
+    new = WebApp(spec=AppSpec(image="x"))
+    assert (new.labels, new.annotations, new.finalizers, new.owner_references) == ({}, {}, [], [])
+    assert new.deletion_timestamp is None

@@ -1,8 +1,14 @@
 from __future__ import annotations
 
 import copy
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import pytest
 
 from kopylite.objects import OwnerReference, Unstructured
+from kopylite.objects.reading import bytes_of, read_from
 
 
 def test_reading_a_shortcut_of_an_empty_object_adds_nothing() -> None:
@@ -57,9 +63,46 @@ def test_one_broken_owner_reference_hides_no_other() -> None:
     assert obj.owner_references == [OwnerReference("v1", "Pod", "p", "u", controller=True)]
 
 
-def test_copies_keep_the_type() -> None:
+class Widget(Unstructured):
+    """A class of the user's own."""
+
+
+@pytest.mark.parametrize("cls", [Unstructured, Widget])
+@pytest.mark.parametrize(
+    "twin_of",
+    [
+        lambda obj: obj.copy(),
+        copy.copy,
+        copy.deepcopy,
+        lambda obj: pickle.loads(pickle.dumps(obj)),
+        lambda obj: obj | {},
+        lambda obj: {} | obj,
+    ],
+    ids=["copy()", "copy.copy", "deepcopy", "pickle", "|", "reversed |"],
+)
+def test_copies_keep_the_class_and_what_was_read(cls: type[Unstructured], twin_of: Callable[[Any], Any]) -> None:
+    obj = cls(metadata={"name": "a"})
+    read_from(obj, b"{}")
+    twin = twin_of(obj)
+    assert type(twin) is cls
+    assert twin == obj
+    assert twin is not obj
+    assert bytes_of(twin) == b"{}"
+    twin["kind"] = "Widget"
+    assert "kind" not in obj
+
+
+def test_a_union_has_what_the_right_side_says() -> None:
+    obj = Widget(metadata={"name": "a"}, spec=1)
+    assert obj | {"spec": 2} == {"metadata": {"name": "a"}, "spec": 2}
+    assert {"spec": 2, "kind": "x"} | obj == {"metadata": {"name": "a"}, "spec": 1, "kind": "x"}
+    assert obj.spec == 1
+    with pytest.raises(TypeError):
+        obj | [("spec", 2)]  # type: ignore[operator]
+
+
+def test_a_deep_copy_shares_nothing() -> None:
     obj = Unstructured(metadata={"name": "a"})
     twin = copy.deepcopy(obj)
     twin.metadata["name"] = "b"
-    assert isinstance(twin, Unstructured)
     assert (obj.name, twin.name) == ("a", "b")
