@@ -117,7 +117,7 @@ class ApiServer:
         sys.setrecursionlimit(max(sys.getrecursionlimit(), _RECURSION_LIMIT))
         async with AsyncExitStack() as stack:
             stack.callback(self._close_file)
-            await bootstrap(self.core)
+            await bootstrap(self.core, self._certificate())
             self.assembly.api_services.publish()
             if self.options.listen:
                 await self._listen(stack)
@@ -149,8 +149,7 @@ class ApiServer:
 
     def kubeconfig(self, *, namespace: str = "default") -> str:
         """The text of a kubeconfig file for the administrator. Holds the token: write it for its owner only."""
-        certificate = self.authority.certificate if self.authority else b""
-        return kubeconfig(self.url, self.token, certificate, namespace)
+        return kubeconfig(self.url, self.token, self._certificate(), namespace)
 
     def _stored(self, store: Store | None, clock: Clock) -> Store:
         if self._file is None:
@@ -190,15 +189,20 @@ class ApiServer:
     def _controllers(self) -> Controllers:
         from kopylite.apiserver.controllers import Controllers
 
-        certificate = self.authority.certificate if self.authority else b""
-        return Controllers(self.core, self.options.controllers, certificate)
+        return Controllers(self.core, self.options.controllers, self._certificate())
+
+    def _certificate(self) -> bytes:
+        """Of the CA, PEM; b"" without TLS."""
+        if self.authority is None and self.options.tls:
+            from kopylite.serving.certificates import CertificateAuthority
+
+            self.authority = CertificateAuthority(clock=self.world.clock)
+        return self.authority.certificate if self.authority else b""
 
     def _ssl_context(self) -> ssl.SSLContext | None:
         if not self.options.tls:
             return None
         from kopylite.apiserver.access.tls import server_context
-        from kopylite.serving.certificates import CertificateAuthority
 
-        if self.authority is None:
-            self.authority = CertificateAuthority(clock=self.world.clock)
+        assert self.authority is not None, "made before the bootstrap"
         return server_context(self.authority, [self.options.host, "localhost", "127.0.0.1"])

@@ -85,7 +85,9 @@ async def test_without_controllers_it_is_a_bare_api_server() -> None:
 async def test_controllers_can_be_chosen_one_by_one() -> None:
     async with EmbeddedCluster(controllers=["namespace"]) as cluster, cluster.client() as client:
         assert await client.list(CONFIG_MAP, namespace="default") == [], "nothing publishes the CA"
-    with pytest.raises(UsageError, match="there is no controller 'gc'; there are garbage-collector, namespace"):
+    with pytest.raises(
+        UsageError, match="there is no controller 'gc'; there are clusterrole-aggregation, garbage-collector"
+    ):
         await EmbeddedCluster(controllers=["gc"]).__aenter__()
 
 

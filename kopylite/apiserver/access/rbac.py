@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from kopylite.apiserver.request.request import MASTERS, Target, User
-from kopylite.apiserver.request.selectors import parse_label_selector, selector_text
 from kopylite.apiserver.storage.history import Change
 from kopylite.apiserver.storage.store import Store
 
@@ -79,14 +78,6 @@ class RbacAuthorizer:
             if metadata["name"] != ref.get("name") or (not cluster and metadata["namespace"] != namespace):
                 continue
             yield from role.get("rules") or ()
-            for selector in (role.get("aggregationRule") or {}).get("clusterRoleSelectors") or ():
-                yield from self._aggregated(selector)
-
-    def _aggregated(self, selector: dict[str, Any]) -> Iterator[Rule]:
-        wanted = parse_label_selector(selector_text(selector))
-        for role in self._objects("clusterroles"):
-            if wanted.matches(role["metadata"].get("labels")):
-                yield from role.get("rules") or ()
 
     def _objects(self, plural: str) -> list[dict[str, Any]]:
         storage = f"{plural}.{GROUP}"

@@ -26,10 +26,7 @@ _CUSTOM_GROUP, _CUSTOM_VERSION = 1000, 100
 _VERSIONS = {("", "v1"): 1, ("autoscaling", "v2"): 30, ("flowcontrol.apiserver.k8s.io", "v1"): 21,
              ("resource.k8s.io", "v1"): 21}  # fmt: skip
 _USUAL_VERSION = 15
-_OWNED = {
-    "f:metadata": {"f:labels": {".": {}, f"f:{_LABEL}": {}}},
-    "f:spec": {"f:group": {}, "f:groupPriorityMinimum": {}, "f:version": {}, "f:versionPriority": {}},
-}
+_OWNED_LABEL = {"f:labels": {".": {}, f"f:{_LABEL}": {}}}
 
 
 class ApiServices:
@@ -64,8 +61,15 @@ class ApiServices:
         clock = self._world.clock
         now = timestamp(clock.now())
         usual = _CUSTOM_VERSION if custom else _VERSIONS.get((group, version), _USUAL_VERSION)
+        spec = {
+            **({"group": group} if group else {}),
+            "version": version,
+            "groupPriorityMinimum": _GROUPS.get(group, _CUSTOM_GROUP),
+            "versionPriority": usual,
+        }
+        owned = {"f:metadata": _OWNED_LABEL, "f:spec": {f"f:{name}": {} for name in sorted(spec)}}
         owner = {"manager": "kube-apiserver", "operation": "Update", "apiVersion": _API_VERSION, "time": now,
-                 "fieldsType": "FieldsV1", "fieldsV1": _OWNED}  # fmt: skip
+                 "fieldsType": "FieldsV1", "fieldsV1": owned}  # fmt: skip
         return {
             "kind": "APIService",
             "apiVersion": _API_VERSION,
@@ -76,12 +80,7 @@ class ApiServices:
                 "labels": {_LABEL: "true" if custom else "onstart"},
                 "managedFields": [owner],
             },
-            "spec": {
-                **({"group": group} if group else {}),
-                "version": version,
-                "groupPriorityMinimum": _GROUPS.get(group, _CUSTOM_GROUP),
-                "versionPriority": usual,
-            },
+            "spec": spec,
             "status": {
                 "conditions": [
                     {"type": "Available", "status": "True", "lastTransitionTime": now, "reason": "Local",

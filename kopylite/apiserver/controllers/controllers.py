@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 from types import TracebackType
 from typing import Protocol, Self
 
+from kopylite.apiserver.controllers.aggregation import ClusterRoleAggregator
 from kopylite.apiserver.controllers.garbage import GarbageCollector
 from kopylite.apiserver.controllers.namespaces import NamespaceController
 from kopylite.apiserver.controllers.publisher import NamespacePublisher
@@ -27,7 +28,7 @@ class Controller(Protocol):
 
 
 # As kube-controller-manager names them, without "-controller"; namespace-publisher stands for its two publishers.
-NAMES = ("garbage-collector", "namespace", "namespace-publisher", "resourcequota")
+NAMES = ("clusterrole-aggregation", "garbage-collector", "namespace", "namespace-publisher", "resourcequota")
 
 
 class Controllers:
@@ -43,6 +44,7 @@ class Controllers:
 
     def __init__(self, core: Core, names: Collection[str], certificate: bytes = b"") -> None:
         makers: dict[str, Callable[[], Controller]] = {
+            "clusterrole-aggregation": lambda: ClusterRoleAggregator(core),
             "garbage-collector": lambda: GarbageCollector(core),
             "namespace": lambda: NamespaceController(core),
             "namespace-publisher": lambda: NamespacePublisher(core, certificate),
