@@ -26,7 +26,7 @@ _CUSTOM_GROUP, _CUSTOM_VERSION = 1000, 100
 _VERSIONS = {("", "v1"): 1, ("autoscaling", "v2"): 30, ("flowcontrol.apiserver.k8s.io", "v1"): 21,
              ("resource.k8s.io", "v1"): 21}  # fmt: skip
 _USUAL_VERSION = 15
-_OWNED_LABEL = {"f:labels": {".": {}, f"f:{_LABEL}": {}}}
+_OWNED_LABEL: dict[str, Any] = {"f:labels": {".": {}, f"f:{_LABEL}": {}}}
 
 
 class ApiServices:
