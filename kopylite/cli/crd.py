@@ -25,11 +25,13 @@ examples:
   kopylite crd shop.models:Order --output-dir crds    into crds/orders.shop.example.com.yaml
   kopylite crd shop.operator --output-dir crds --check    in CI: are the files up to date?
 
---check writes nothing. It ends with code 1 when a file differs from the classes or is missing, and says which
-differences are dangerous for objects that are stored already.
+--check writes nothing. It ends with code 1 when a file differs from the classes, is missing, or has a kind that no class
+declares any more, and says which differences are dangerous for objects that are stored already.
 """
 
 DIFFERENT = 1
+
+GroupKind = tuple[str, str]
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -62,7 +64,8 @@ def run(args: argparse.Namespace, signals: StopSignals) -> int:
         print(f"kopylite crd: note: {warning.message}", file=sys.stderr)
     try:
         if args.check:
-            return _check(crds, args.output_dir or Path("crds"))
+            declared = _declared_beside(args.target)
+            return _check(crds, args.output_dir or Path("crds"), declared)
         if args.output_dir:
             return _write(crds, args.output_dir)
     except (UsageError, OSError) as error:
@@ -154,10 +157,10 @@ def _write(crds: list[dict[str, Any]], folder: Path) -> int:
     return Exit.STOPPED
 
 
-def _check(crds: list[dict[str, Any]], folder: Path) -> int:
-    from kopylite.objects.crdchanges import compare_crds
-
+def _check(crds: list[dict[str, Any]], folder: Path, declared: set[GroupKind] | None) -> int:
+    """Compare with the files of a folder, which shall have no kinds but the declared ones (None: that is not asked)."""
     different = False
+    told: set[Path | None] = set()
     for crd in crds:
         path = _file(folder, crd)
         if path.is_file():
@@ -167,10 +170,16 @@ def _check(crds: list[dict[str, Any]], folder: Path) -> int:
             print(f"{path}: differs from the classes")
         else:
             earlier, committed = _under_another_name(folder, crd)
+            told.add(earlier)
             print(f"{path}: missing" + (f"; {earlier} has this kind under another name" if earlier else ""))
         different = True
-        for change in compare_crds(committed, crd) if committed else ():
+        for change in _changes(committed, crd, path) if committed else ():
             print(f"  {change}")
+    for path in _left_over(crds, folder, declared) if declared is not None else ():
+        if path not in told:
+            different = True
+            print(f"{path}: no class declares this kind any more")
+            print("  DANGEROUS: without its CRD all objects of the kind are gone; delete the file if that is meant")
     if different:
         print(f"run again with --output-dir {folder} and without --check to bring the files up to date")
     return DIFFERENT if different else Exit.STOPPED
@@ -192,12 +201,58 @@ def _is_crd(document: Any) -> bool:
         spec = document["spec"]
         return (
             document["kind"] == "CustomResourceDefinition"
+            and isinstance(document["metadata"], dict)
             and isinstance(spec["names"], dict)
             and isinstance(spec["versions"], list)
             and all(isinstance(version["name"], str) for version in spec["versions"])
         )
     except (KeyError, TypeError, IndexError):
         return False
+
+
+def _changes(committed: dict[str, Any], crd: dict[str, Any], path: Path) -> list[Any]:
+    from kopylite.objects.crdchanges import compare_crds
+
+    try:
+        return compare_crds(committed, crd)
+    except (AttributeError, KeyError, TypeError, RecursionError) as error:
+        raise UsageError(f"{path} holds no valid CustomResourceDefinition ({type(error).__name__})") from None
+
+
+def _declared_beside(target: str) -> set[GroupKind] | None:
+    """The kinds of all classes beside the target: in its module, and in what is loaded of its package. None: the target
+    is one class, and says nothing about others."""
+    place, _, name = target.partition(":")
+    module = load_module(place)
+    if name and isinstance(getattr(module, name, None), type):
+        return None
+    package, dot, _ = module.__name__.partition(".")
+    near = {
+        id(found): found
+        for loaded, found in list(sys.modules.items())
+        if dot and (loaded == package or loaded.startswith(f"{package}."))
+    }
+    near[id(module)] = module
+    for cls in _classes(_kinds(getattr(module, name)) if name else vars(module).values()):
+        near[id(sys.modules[cls.__module__])] = sys.modules[cls.__module__]
+    classes = _classes(thing for found in near.values() for thing in list(vars(found).values()))
+    return {(cls.declaration.group, cls.declaration.kind) for cls in classes if cls.declaration}
+
+
+def _left_over(crds: list[dict[str, Any]], folder: Path, declared: set[GroupKind]) -> list[Path]:
+    """The files that this command wrote for kinds of the same groups which no class declares."""
+    groups = {crd["spec"]["group"] for crd in crds}
+    found = []
+    for path in sorted(folder.glob("*.yaml")):
+        try:
+            crd = _read(path)
+        except UsageError:
+            continue  # somebody else's file
+        spec = crd["spec"]
+        kind = (spec.get("group"), spec["names"].get("kind"))
+        if spec.get("group") in groups and kind not in declared and path.name == f"{crd['metadata'].get('name')}.yaml":
+            found.append(path)
+    return found
 
 
 def _under_another_name(folder: Path, crd: dict[str, Any]) -> tuple[Path | None, dict[str, Any]]:

@@ -150,3 +150,25 @@ def test_check_names_a_file_that_holds_no_crd(
 def test_a_folder_that_is_a_file_is_named(module: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["crd", str(module), "--output-dir", str(module)]) == Exit.USAGE
     assert str(module) in capsys.readouterr().err
+
+
+def test_check_notices_a_class_that_was_removed(
+    module: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "crds"
+    assert main(["crd", str(module), "--output-dir", str(folder)]) == 0
+    foreign = (folder / "others.example.com.yaml").read_text().replace("example.com", "other.org")
+    (folder / "others.other.org.yaml").write_text(foreign)
+    for target in (str(module), f"{module}:app", f"{module}:MyApp"):
+        assert main(["crd", target, "--output-dir", str(folder), "--check"]) == 0
+    module.write_text(
+        MODULE.replace('class Other(CustomResource[AppSpec, None], group="example.com", version="v1")', "class X")
+    )
+    capsys.readouterr()
+    for target in (str(module), f"{module}:app"):
+        assert main(["crd", target, "--output-dir", str(folder), "--check"]) == 1
+        said = capsys.readouterr().out
+        assert f"{folder}/others.example.com.yaml: no class declares this kind any more" in said
+        assert "DANGEROUS" in said
+        assert "other.org" not in said
+    assert main(["crd", f"{module}:MyApp", "--output-dir", str(folder), "--check"]) == 0
