@@ -25,8 +25,8 @@ examples:
   kopylite crd shop.models:Order --output-dir crds    into crds/orders.shop.example.com.yaml
   kopylite crd shop.operator --output-dir crds --check    in CI: are the files up to date?
 
---check writes nothing. It ends with code 1 when a file differs from the classes, is missing, or has a kind that no class
-declares any more, and says which differences are dangerous for objects that are stored already.
+--check writes nothing. It ends with code 1 when a file differs from the classes, is missing, or has a kind that no
+class declares any more, and says which differences are dangerous for objects that are stored already.
 """
 
 DIFFERENT = 1
