@@ -17,9 +17,10 @@ from typing import Protocol
 
 import anyio
 
+from kopylite.boundary import say
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.errors import KubeconfigError
-from kopylite.redaction import remember
+from kopylite.redaction import redact, remember
 
 logger = logging.getLogger(__name__)
 
@@ -149,12 +150,14 @@ class CachedCredentials:
                 raise KubeconfigError(str(self._failure))
             try:
                 identity = await self._load()
-            except KubeconfigError as error:
-                self._failure, self._loaded_at = error, self._clock.monotonic()
+            except Exception as error:
+                # Whatever a plugin or a provider comes up with: the old identity is better than none.
+                failure = error if isinstance(error, KubeconfigError) else _unforeseen(error)
+                self._failure, self._loaded_at = failure, self._clock.monotonic()
                 if self._identity is None:
-                    raise
+                    raise failure from None
                 self._stale_at = self._loaded_at + RETRY_INTERVAL
-                logger.warning("credentials could not be renewed, the old ones stay in use: %s", error)
+                logger.warning("credentials could not be renewed, the old ones stay in use: %s", failure)
                 return self._identity
             self._identity, self._failure, self._loaded_at = identity, None, self._clock.monotonic()
             # An identity that is about to end is still used for a second: else each request would load again.
@@ -168,6 +171,10 @@ class CachedCredentials:
             return False
         self._identity, self._stale_at = None, -math.inf
         return True
+
+
+def _unforeseen(error: Exception) -> KubeconfigError:
+    return KubeconfigError(f"the credentials cannot be loaded: {redact(say(error))}")
 
 
 def bearer(token: str, where: str = "") -> Identity:

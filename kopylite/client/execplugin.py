@@ -193,11 +193,7 @@ def _seconds_until(timestamp: str, now: datetime, told: str) -> float:
 
 async def _run(spec: ExecSpec, where: str, cluster: ClusterInfo) -> bytes:
     """What the plugin printed. Raises KubeconfigError: it is not there, fails, or takes too long."""
-    command = shutil.which(spec.command or "")
-    name = os.path.basename(spec.command or "")
-    if command is None:
-        hint = printable(spec.install_hint or f"install {spec.command!r} or put it on the PATH", 2000)
-        raise KubeconfigError(f"{where}: the exec plugin {spec.command!r} was not found: {hint}")
+    command, name = _found(spec, where), os.path.basename(spec.command or "")
     environment = {**os.environ, **{v.name or "": v.value or "" for v in spec.env or ()}}
     environment["KUBERNETES_EXEC_INFO"] = _exec_info(spec, cluster, where)
     try:
@@ -224,6 +220,17 @@ async def _run(spec: ExecSpec, where: str, cluster: ClusterInfo) -> bytes:
     if process.returncode != 0:
         raise KubeconfigError(f"{where}: the exec plugin {name} failed (exit code {process.returncode}){said.tail()}")
     return bytes(output.content)
+
+
+def _found(spec: ExecSpec, where: str) -> str:
+    """The plugin's file. Raises KubeconfigError: it is not there, or is no program."""
+    command = shutil.which(spec.command or "")
+    if command is not None:
+        return command
+    if os.path.isfile(spec.command or ""):
+        raise KubeconfigError(f"{where}: the exec plugin {spec.command!r} cannot be run: chmod +x it")
+    hint = printable(spec.install_hint or f"install {spec.command!r} or put it on the PATH", 2000)
+    raise KubeconfigError(f"{where}: the exec plugin {spec.command!r} was not found: {hint}")
 
 
 def _exec_info(spec: ExecSpec, cluster: ClusterInfo, where: str) -> str:

@@ -155,6 +155,25 @@ async def test_requests_at_the_same_time_share_one_load() -> None:
     assert loads == 1
 
 
+async def test_a_failure_that_nobody_foresaw_leaves_the_old_identity_in_use_too() -> None:
+    clock, loads = VirtualClock(), 0
+
+    async def load() -> Identity:
+        nonlocal loads
+        loads += 1
+        if loads != 2:
+            raise RuntimeError("token=hush")
+        return Identity("Bearer t", lifetime=60)
+
+    credentials = CachedCredentials(load, clock=clock)
+    with pytest.raises(KubeconfigError, match="cannot be loaded: RuntimeError") as caught:
+        await credentials.fetch()
+    assert "hush" not in str(caught.value)
+    first = await credentials.fetch()
+    clock.advance(70)
+    assert await credentials.fetch() is first
+
+
 async def test_rejections_in_a_row_cause_one_load_per_interval() -> None:
     clock = VirtualClock()
 
@@ -236,6 +255,8 @@ async def test_a_missing_plugin_is_named_with_its_install_hint() -> None:
 
 async def test_a_plugin_that_cannot_be_started_is_a_documented_error(tmp_path: Path) -> None:
     (tmp_path / "script").write_text("no program")
+    with pytest.raises(KubeconfigError, match=r"cannot be run: chmod \+x it"):
+        await exec_plugin(plugin(tmp_path, "", command=str(tmp_path / "script")), "file").fetch()
     (tmp_path / "script").chmod(0o755)
     for spec in (
         plugin(tmp_path, "", command=str(tmp_path / "script")),
