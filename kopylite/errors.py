@@ -3,7 +3,8 @@
     KopyliteError
     ├── UsageError                 the program is written or started wrongly: fix it, a retry cannot help
     │   ├── KubeconfigError
-    │   └── RegistrationError
+    │   ├── RegistrationError
+    │   └── ForgottenAwait         a reconcile called an async function and did not await it
     ├── ApiError                   the API server answered, and said no (one class per Status reason)
     │   ├── BadRequest 400 · Unauthorized 401 · Forbidden 403 · NotFound 404 · MethodNotAllowed 405
     │   ├── NotAcceptable 406 · AlreadyExists 409 · Conflict 409 · Expired 410 (Gone)
@@ -31,16 +32,19 @@ is unknown. What has a reason in common and means something else is told apart b
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
+
+from kopylite.boundary import json_object, printable, seconds_to_wait
 
 if TYPE_CHECKING:
     from kopylite.objects import Unstructured
 
 # client-go cuts the text of a body that is no Status at the same length.
 MAX_BODY_TEXT = 2048
+# A validation error of a big object names hundreds of fields; whoever reads more of it reads the object.
+MAX_MESSAGE = 16_384
 
 
 class KopyliteError(Exception):
@@ -57,6 +61,10 @@ class KubeconfigError(UsageError):
 
 class RegistrationError(UsageError):
     """An App, controller, watch or kind is declared wrongly."""
+
+
+class ForgottenAwait(UsageError):
+    """An async function was called without `await`, so nothing of it was done; the message has function and line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +85,8 @@ class ApiError(KopyliteError):
         message: the server's text.
         details: the Status's details (name, group, kind, uid, ...), without the causes.
         causes: its causes, in the server's order.
-        retry_after: seconds that the server asks the client to wait, from body or header; None if it does not.
+        retry_after: seconds that the server asks the client to wait, from body or header, an hour at most; None if it
+            does not.
         request: "VERB path" of the request, for logs; never holds a query or a credential.
     """
 
@@ -253,34 +262,31 @@ def api_error(code: int, body: bytes, *, retry_after: float | None = None, reque
     A 409 without a Status is AlreadyExists for a POST, else Conflict, as in client-go. Never raises: a body
     that is no JSON object (a proxy's HTML page, say) becomes the message, cut at 2048 bytes.
     """
-    try:
-        status = json.loads(body)
-    except ValueError:
-        status = None
-    if isinstance(status, dict) and status.get("kind") == "Status":
+    status = json_object(body)
+    if status.get("kind") == "Status":
         return error_from_status(status, code=code, retry_after=retry_after, request=request)
-    text = body[:MAX_BODY_TEXT].decode("utf-8", "replace").strip() or f"HTTP {code} with an empty body"
+    text = printable(body[:MAX_BODY_TEXT].decode("utf-8", "replace")).strip() or f"HTTP {code} with an empty body"
     cls = AlreadyExists if code == 409 and request.startswith("POST ") else _class_by_code(code)
-    return cls(text, code=code, retry_after=retry_after, request=request)
+    return cls(text, code=code, retry_after=seconds_to_wait(retry_after), request=request)
 
 
 def error_from_status(
     status: Mapping[str, Any], *, code: int | None = None, retry_after: float | None = None, request: str = ""
 ) -> ApiError:
-    """The exception for a `v1 Status` object, also one that came inside a watch stream."""
+    """The exception for a `v1 Status` object, also of a watch stream. Never raises: what is odd counts as not said."""
     raw_code = status.get("code")
-    code = raw_code if isinstance(raw_code, int) and raw_code else (code or 500)
-    reason = str(status.get("reason") or "")
-    details = dict(status.get("details") or {})
+    code = raw_code if type(raw_code) is int and 0 < raw_code < 1000 else (code or 500)
+    reason = _text(status.get("reason"))
+    details = dict(found) if isinstance(found := status.get("details"), dict) else {}
+    raw_causes = details.pop("causes", None)
     causes = tuple(
-        Cause(str(c.get("reason", "")), str(c.get("message", "")), str(c.get("field", "")))
-        for c in details.pop("causes", None) or ()
-        if isinstance(c, dict)
+        Cause(_text(cause.get("reason")), _text(cause.get("message")), _text(cause.get("field")))
+        for cause in (raw_causes if isinstance(raw_causes, list) else ())
+        if isinstance(cause, dict)
     )
-    seconds = details.pop("retryAfterSeconds", None)
-    if isinstance(seconds, (int, float)) and seconds > 0:
-        retry_after = float(seconds)
-    message = str(status.get("message") or reason or f"HTTP {code}")
+    seconds = seconds_to_wait(details.pop("retryAfterSeconds", None))
+    retry_after = seconds_to_wait(retry_after) if seconds is None else seconds
+    message = _text(status.get("message")) or reason or f"HTTP {code}"
     cls = (_BY_REASON.get(reason) if reason else None) or _class_by_code(code)
     return _told_apart(cls, message, details, causes, request)(
         message,
@@ -291,6 +297,10 @@ def error_from_status(
         retry_after=retry_after,
         request=request,
     )
+
+
+def _text(value: object) -> str:
+    return printable(value, MAX_MESSAGE) if isinstance(value, str) else ""
 
 
 def _told_apart(
@@ -312,9 +322,7 @@ def _told_apart(
 
 
 def _adds_finalizer(cause: Cause) -> bool:
-    return cause.field == "metadata.finalizers" and "no new finalizers can be added if the object is being" in (
-        cause.message
-    )
+    return cause.field == "metadata.finalizers" and "no new finalizers can be added if the" in cause.message
 
 
 def _class_by_code(code: int) -> type[ApiError]:

@@ -2,7 +2,8 @@
 
 - **Foreign bytes** (`reading.py`): whatever parses bytes from outside (an answer, a line of a stream, discovery, a
   Status, a file, a plugin's output) runs in `read`. For any bytes at all it returns, or raises the one error that
-  its docstring promises. A parser's RecursionError, MemoryError or KeyError is that parser's way to say "unreadable".
+  its docstring promises. One object that no decoder takes is told from its neighbours, and named, by `jsontext.py`.
+  A parser's RecursionError, MemoryError or KeyError is that parser's way to say "unreadable".
 - **The user's functions** (`calling.py`): whatever calls one (reconcile, map, periodic, channel, predicate, index,
   health check) does it through a `Guard`, or, for the two hot loops that can't afford one, in a `try` that asks
   `ends_process`. What it raises concerns the call: it is logged, counted and, where the policy says so, retried.
@@ -34,9 +35,11 @@ from kopylite.boundary.calling import (
     cancelled_from_outside,
     ends_process,
     in_fresh_context,
+    place_of,
 )
+from kopylite.boundary.jsontext import depth, elements, members
 from kopylite.boundary.policies import CHANNEL, CHECK, COLLECTOR, INDEX, MAP, PERIODIC, PREDICATE, Policy
-from kopylite.boundary.reading import read
+from kopylite.boundary.reading import json_object, read, seconds_to_wait
 from kopylite.boundary.words import printable, say, show
 
 __all__ = [
@@ -52,10 +55,16 @@ __all__ = [
     "Guard",
     "Policy",
     "cancelled_from_outside",
+    "depth",
+    "elements",
     "ends_process",
     "in_fresh_context",
+    "json_object",
+    "members",
+    "place_of",
     "printable",
     "read",
     "say",
+    "seconds_to_wait",
     "show",
 ]

@@ -13,6 +13,7 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 from msgspec import Raw, Struct
 
+from kopylite.boundary import elements, json_object, members, read, say, show
 from kopylite.client.codec import decode_list
 from kopylite.errors import ApiError, StreamBroken, error_from_status
 from kopylite.objects import Kind, ObjectKey, OwnerReference
@@ -28,7 +29,6 @@ _INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 # Equal label sets share one dict. The table is emptied when it is full, which only costs some sharing: pods of a
 # StatefulSet carry their own name as a label, and must not make it grow for ever.
 _INTERNED_VALUES: Final = 8192
-_EXCERPT: Final = 120  # bytes of a bad line that its error shows
 
 
 class Record(Struct, frozen=True, eq=False, gc=False):
@@ -53,8 +53,12 @@ class Record(Struct, frozen=True, eq=False, gc=False):
         return ObjectKey(self.namespace, self.name)
 
     def annotations(self) -> dict[str, str]:
-        """Decoded from the body at each call."""
-        return _decode_annotated(self.body).metadata.annotations or {}
+        """Decoded from the body at each call; empty where they can't be read."""
+        try:
+            return _decode_annotated(self.body).metadata.annotations or {}
+        except Exception:
+            metadata = members(members(self.body)["metadata"])
+            return _read_or(metadata, "annotations", {}, dict[str, str])
 
     def __repr__(self) -> str:
         return f"Record({self.key}, uid={self.uid!r}, resource_version={self.resource_version!r})"
@@ -158,12 +162,9 @@ class RecordDecoder:
         if word is not None:
             try:
                 return word, self._record(line, start + len(_OBJECT), len(line) - 1)
-            except ValueError:
+            except Exception:
                 pass  # perhaps only spelled in another way
-        try:
-            return self._any_frame(line)
-        except ValueError as error:
-            raise BadFrame(f"not a watch event: {error}: {line[:_EXCERPT]!r}") from None
+        return read(self._any_frame, line, _no_event)
 
     def page(self, body: bytes) -> Page:
         """One answer to a list.
@@ -172,28 +173,68 @@ class RecordDecoder:
             StreamBroken: it is no list.
         """
         page = decode_list(body)
-        try:
-            records = [self._record(item, 0, len(item)) for item in map(bytes, page.items)]
-        except ValueError as error:
-            raise BadFrame(f"not a list of {self._kind}: {error}") from None
+        records = [read(self._any_record, item, self._no_list) for item in map(bytes, page.items)]
         return Page(records, page.resource_version, page.continue_token)
 
+    def _no_list(self, item: bytes, error: Exception) -> BadFrame:
+        return BadFrame(f"not a list of {self._kind}: {say(error)}")
+
     def _any_frame(self, line: bytes) -> Frame:
-        frame = _decode_frame(line)
-        body = bytes(frame.object)
-        if frame.type in ("BOOKMARK", "ERROR"):
-            return self._special(frame.type, body)
-        if frame.type not in _CHANGES:
-            raise ValueError(f"unknown type {frame.type!r}")
-        return frame.type, self._record(body, 0, len(body))
+        try:
+            frame = _decode_frame(line)
+            word, body = frame.type, bytes(frame.object)
+        except RecursionError:
+            parts = members(line)
+            word, body = msgspec.json.decode(parts["type"], type=str), parts["object"]
+        if word in ("BOOKMARK", "ERROR"):
+            return self._special(word, body)
+        if word not in _CHANGES:
+            raise ValueError(f"unknown type {show(word)}")
+        return word, self._any_record(body)
 
     def _special(self, word: str, body: bytes) -> Frame:
         if word == "ERROR":
-            status = msgspec.json.decode(body, type=dict[str, Any])
-            return word, error_from_status(status)
+            return word, error_from_status(json_object(body))
         metadata = _decode_annotated(body).metadata
         return word, Bookmark(
             metadata.resource_version, (metadata.annotations or {}).get(_INITIAL_EVENTS_END) == "true"
+        )
+
+    def _any_record(self, body: bytes) -> Record:
+        """The record also of an object that is nested too deeply, or has odd metadata: others are not to suffer.
+
+        What can't be read of its metadata counts as absent. Its body is kept as it is, so whoever reads the object
+        gets a DecodeError that names it.
+
+        Raises:
+            Exception: it doesn't even say its name.
+        """
+        try:
+            return self._record(body, 0, len(body))
+        except Exception:
+            parts = members(body)
+            metadata = members(parts["metadata"])
+        name = _read_or(metadata, "name", "", str)
+        if not name:
+            raise ValueError("an object without a name")
+        metadata.pop("managedFields", None)
+        parts["metadata"] = _text_of(metadata)
+        if self._metadata_only:
+            parts = {"metadata": parts["metadata"]}
+        if "kind" not in parts or self._metadata_only:
+            parts = {**members(self._head[:-1] + b"}"), **parts}
+        namespace = _read_or(metadata, "namespace", "", str)
+        return Record(
+            self._namespaces.setdefault(namespace, namespace),
+            name,
+            _read_or(metadata, "uid", "", str),
+            _read_or(metadata, "resourceVersion", "", str),
+            _read_or(metadata, "generation", 0, int),
+            _read_or(metadata, "labels", None, dict[str, str]),
+            _owners_one_by_one(msgspec.Raw(metadata.get("ownerReferences", b"[]"))),
+            _read_or(metadata, "finalizers", (), tuple[str, ...]),
+            _read_or(metadata, "deletionTimestamp", None, str),
+            _text_of(parts),
         )
 
     def _record(self, text: bytes, start: int, end: int) -> Record:
@@ -265,12 +306,34 @@ class _Interned(Generic[V]):
 def _owners_one_by_one(raw: Raw) -> tuple[OwnerReference, ...]:
     """The references that can be read: one of a wrong shape must not hide the others."""
     found: list[OwnerReference] = []
-    for item in msgspec.json.decode(raw, type=list[Raw]):
+    try:
+        items = elements(bytes(raw))
+    except ValueError:
+        return ()
+    for item in items:
         try:
             found.append(msgspec.json.decode(item, type=OwnerReference))
-        except ValueError:
+        except Exception:
             continue
     return tuple(found)
+
+
+def _read_or(metadata: Mapping[str, bytes], name: str, absent: V, model: Any) -> V:
+    """A part of odd metadata; what can't be read, or is null, counts as absent."""
+    try:
+        value: V | None = msgspec.json.decode(metadata.get(name, b"null"), type=model | None)
+    except Exception:
+        value = None
+    return absent if value is None else value
+
+
+def _text_of(parts: Mapping[str, bytes]) -> bytes:
+    return b"{" + b",".join(msgspec.json.encode(name) + b":" + value for name, value in parts.items()) + b"}"
+
+
+def _no_event(line: bytes, error: Exception) -> BadFrame:
+    # The line may hold a Secret: its text never reaches a log.
+    return BadFrame(f"not a watch event: {say(error)}: {len(line)} bytes")
 
 
 def _managed_fields_span(text: bytes, start: int, end: int, size: int) -> tuple[int, int]:

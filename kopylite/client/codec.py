@@ -1,15 +1,18 @@
 """Bytes to values and back, decoding no more than is asked for. No I/O.
 
 Bodies stay bytes: a list page is cut into its items and a watch stream into its lines, and neither builds a dict.
-An answer that is not what the API promises (a proxy's HTML page, a cut frame) is a StreamBroken.
+An answer that is not what the API promises (a proxy's HTML page, a cut frame) is a StreamBroken. One object that is
+nested too deeply for the decoder spoils nothing but its own reading.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
 
+from kopylite.boundary import elements, members, printable, read, say, show
 from kopylite.errors import StreamBroken
 from kopylite.objects import to_wire
 from kopylite.objects.wirevalues import wire_value
@@ -74,10 +77,7 @@ def decode_event(line: bytes) -> tuple[str, bytes]:
     Raises:
         StreamBroken: the line is no watch event.
     """
-    try:
-        event = _decode_event(line)
-    except ValueError as error:
-        raise _broken("watch event", line, error) from None
+    event = read(_decode_event, line, partial(_broken, "watch event"))
     return event.type, bytes(event.object)
 
 
@@ -114,11 +114,19 @@ def decode_list(body: bytes) -> ListPage:
     Raises:
         StreamBroken: the body is no list.
     """
-    try:
-        page = _decode_list(body)
-    except ValueError as error:
-        raise _broken("list", body, error) from None
+    page = read(_any_list, body, partial(_broken, "list"))
     return ListPage(page.metadata.resource_version, page.metadata.continue_token or "", page.items or [])
+
+
+def _any_list(body: bytes) -> _List:
+    """A list, also one with an item that is nested too deeply for the decoder."""
+    try:
+        return _decode_list(body)
+    except RecursionError:
+        parts = members(body)
+        items = parts.pop("items")
+        metadata = msgspec.json.decode(parts.get("metadata", b"{}"), type=_ListMeta)
+        return _List(None if items == b"null" else [*map(msgspec.Raw, elements(items))], metadata)
 
 
 class Identity(msgspec.Struct, gc=False, rename="camel"):
@@ -144,11 +152,20 @@ def decode_identity(body: bytes) -> tuple[str, Identity]:
     Raises:
         StreamBroken: the body is no object.
     """
-    try:
-        found = _decode_identified(body)
-    except ValueError as error:
-        raise _broken("object", body, error) from None
+    found = read(_any_identified, body, partial(_broken, "object"))
     return found.kind, found.metadata
+
+
+def _any_identified(body: bytes) -> _Identified:
+    """Also of an object that is nested too deeply for the decoder: it was written all the same."""
+    try:
+        return _decode_identified(body)
+    except RecursionError:
+        parts = members(body)
+        metadata = members(parts["metadata"])
+        known = (metadata.get(name, b'""') for name in ("name", "namespace", "uid", "resourceVersion"))
+        identity = Identity(*(msgspec.json.decode(value, type=str) for value in known))
+        return _Identified(identity, msgspec.json.decode(parts.get("kind", b'""'), type=str))
 
 
 class _ChangedMeta(Identity, gc=False, rename="camel"):
@@ -198,17 +215,24 @@ def decode_change(body: bytes, *, of_delete: bool) -> Change:
     Raises:
         StreamBroken: the body is no object.
     """
+    return read(partial(_change, of_delete=of_delete), body, partial(_broken, "object"))
+
+
+def _change(body: bytes, *, of_delete: bool) -> Change:
     try:
         found = _decode_change(body)
-        meta = found.metadata
-        if found.kind == "Status":
-            uid = (msgspec.json.decode(found.details, type=_Details).uid if bytes(found.details) else None) or ""
-            return Change(Identity(uid=uid), of_delete)
-        waits = bool(meta.finalizers) or (meta.deletion_grace_period_seconds or 0) > 0
-        if found.kind == "Namespace" and bytes(found.spec):
-            waits = waits or bool(msgspec.json.decode(found.spec, type=_NamespaceSpec).finalizers)
-    except ValueError as error:
-        raise _broken("object", body, error) from None
+    except RecursionError:
+        parts = members(body)
+        metadata = msgspec.json.decode(parts["metadata"], type=_ChangedMeta)
+        # The spec counts only for a Namespace, and none of those is deep.
+        found = _Change(msgspec.json.decode(parts.get("kind", b'""'), type=str), metadata)
+    meta = found.metadata
+    if found.kind == "Status":
+        uid = (msgspec.json.decode(found.details, type=_Details).uid if bytes(found.details) else None) or ""
+        return Change(Identity(uid=uid), of_delete)
+    waits = bool(meta.finalizers) or (meta.deletion_grace_period_seconds or 0) > 0
+    if found.kind == "Namespace" and bytes(found.spec):
+        waits = waits or bool(msgspec.json.decode(found.spec, type=_NamespaceSpec).finalizers)
     return Change(meta, not waits and (of_delete or meta.deletion_timestamp is not None))
 
 
@@ -218,10 +242,7 @@ def decode_object(body: bytes) -> dict[str, Any]:
     Raises:
         StreamBroken: the body is no JSON object.
     """
-    try:
-        value: dict[str, Any] = _decode_object(body)
-    except ValueError as error:
-        raise _broken("JSON object", body, error) from None
+    value: dict[str, Any] = read(_decode_object, body, partial(_broken, "JSON object"))
     return value
 
 
@@ -230,5 +251,6 @@ _decode_object = msgspec.json.Decoder(dict[str, Any]).decode
 
 def _broken(what: str, body: bytes, error: Exception) -> StreamBroken:
     # A body that begins as JSON may hold a Secret: its text never reaches a log.
-    shown = f"{len(body)} bytes of JSON" if body.lstrip()[:1] == b"{" else repr(body[:_EXCERPT])
-    return StreamBroken(f"the server sent something that is no {what} ({error}): {shown}")
+    shown = f"{len(body)} bytes of JSON" if body.lstrip()[:1] == b"{" else show(body[:_EXCERPT])
+    reason = printable(str(error)) if isinstance(error, ValueError) else say(error)
+    return StreamBroken(f"the server sent something that is no {what} ({reason}): {shown}")

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import difflib
+import re
+from functools import partial
 
 import msgspec
 
+from kopylite.boundary import read, say
 from kopylite.client import verbs
 from kopylite.client.retries import retry_after
 from kopylite.client.transport import Transport
-from kopylite.client.verbs import ResourceInfo
+from kopylite.client.verbs import ApiRequest, ResourceInfo
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.errors import ApiError, KindNotFound, StreamBroken, TransportError, api_error
 from kopylite.objects import Kind, builtin_kinds, kind_of
@@ -17,6 +20,8 @@ from kopylite.objects import Kind, builtin_kinds, kind_of
 # A kind that is missing is asked for again this often: a CRD that appears is found soon, and a controller that
 # waits for it costs next to nothing.
 MISSING_PERIOD = 3.0
+# What can stand in a URL as the name of a resource, or of a sub-resource.
+_NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,62}(/[a-z0-9-]{1,63})*")
 
 
 class _ApiResource(msgspec.Struct, gc=False):
@@ -26,7 +31,12 @@ class _ApiResource(msgspec.Struct, gc=False):
 
 
 class _ApiResourceList(msgspec.Struct, gc=False):
-    resources: list[_ApiResource] | None = None
+    kind: str = ""
+    resources: list[msgspec.Raw] | msgspec.UnsetType | None = msgspec.UNSET
+
+
+_decode_list = msgspec.json.Decoder(_ApiResourceList).decode
+_decode_resource = msgspec.json.Decoder(_ApiResource).decode
 
 
 class Resources:
@@ -65,7 +75,7 @@ class Resources:
 
         Raises:
             KindNotFound: the server does not serve it, or did not 3 s ago.
-            ApiError, TransportError: the server could not be asked.
+            ApiError, TransportError: the server could not be asked, or its answer could not be read.
         """
         found = None if again else self.known(kind)
         if found is not None:
@@ -74,13 +84,15 @@ class Resources:
         asked, hint = self._missing.get(kind, (-MISSING_PERIOD, ""))
         if not again and now - asked < MISSING_PERIOD:
             raise _not_found(kind, hint)
-        served = await self._served(kind.api_version)
+        served, fault = await self._served(kind.api_version)
         for resource in served:
             # Sub-resources ("deployments/scale") are in the list too, under the kind of their body.
             if resource.kind == kind.kind and "/" not in resource.name:
                 self._missing.pop(kind, None)
                 found = self._found[kind] = ResourceInfo(kind, resource.name, resource.namespaced)
                 return found
+        if fault:
+            raise StreamBroken(f"whether the server serves {kind} is not clear: its discovery can't be read: {fault}")
         hint = _hint(kind, [resource.kind for resource in served if "/" not in resource.name])
         self._missing[kind] = now, hint
         raise _not_found(kind, hint)
@@ -102,8 +114,10 @@ class Resources:
         asked, listed = self._subresources.get(kind, (-MISSING_PERIOD, None))
         if now - asked >= MISSING_PERIOD:
             try:
-                served = await self._served(kind.api_version)
+                served, fault = await self._served(kind.api_version)
             except (ApiError, TransportError):
+                return False
+            if fault:
                 return False
             plural = next((each.name for each in served if each.kind == kind.kind and "/" not in each.name), None)
             listed = (
@@ -114,18 +128,38 @@ class Resources:
             self._subresources[kind] = now, listed
         return listed is not None and subresource not in listed
 
-    async def _served(self, api_version: str) -> list[_ApiResource]:
+    async def _served(self, api_version: str) -> tuple[list[_ApiResource], str]:
         request = verbs.discovery(api_version)
         response = await self._transport.request(request)
         if response.status == 404:
-            return []
+            return [], ""
         if response.status >= 400:
             wait = retry_after(response.headers)
             raise api_error(response.status, response.body, retry_after=wait, request=str(request))
+        return read(_resources, response.body, partial(_no_list, request))
+
+
+def _resources(body: bytes) -> tuple[list[_ApiResource], str]:
+    """The entries that can be read, and what is wrong with the others, so that these are not taken for absent."""
+    found = _decode_list(body)
+    if found.kind != "APIResourceList" and found.resources is msgspec.UNSET:
+        raise ValueError("it has no resources")
+    served, fault = [], ""
+    for entry in found.resources or ():
         try:
-            return msgspec.json.decode(response.body, type=_ApiResourceList).resources or []
-        except msgspec.DecodeError as error:
-            raise StreamBroken(f"{request}: the answer is no APIResourceList: {error}") from error
+            resource = _decode_resource(entry)
+        except Exception as error:
+            fault = say(error)
+            continue
+        if _NAME.fullmatch(resource.name):
+            served.append(resource)
+        else:
+            fault = "a resource has a name that fits no URL"
+    return served, fault
+
+
+def _no_list(request: ApiRequest, body: bytes, error: Exception) -> StreamBroken:
+    return StreamBroken(f"{request}: the answer is no APIResourceList: {say(error)}")
 
 
 def _not_found(kind: Kind, hint: str) -> KindNotFound:

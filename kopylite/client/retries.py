@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kopylite.client.codec import decode_object
+from kopylite.boundary import json_object, seconds_to_wait
+from kopylite.boundary.reading import LONGEST_WAIT
 from kopylite.clock import Clock
 from kopylite.errors import ConnectionFailed, StreamBroken, TransportError
 
@@ -85,17 +86,12 @@ class Retries:
 
 def retry_after(headers: Mapping[str, str], body: bytes = b"") -> float | None:
     """Seconds that an error answer asks to wait: from the header, else from a Status body; None: it does not ask.
+    Never more than an hour.
 
     The header's date form is ignored, as in client-go.
     """
     header = headers.get("Retry-After", "")
     if header.isascii() and header.isdigit():
-        return float(header)
-    if not body.lstrip().startswith(b"{"):
-        return None
-    try:
-        details = decode_object(body).get("details")
-    except StreamBroken:
-        return None
-    seconds = details.get("retryAfterSeconds") if isinstance(details, dict) else None
-    return float(seconds) if isinstance(seconds, int | float) and seconds > 0 else None
+        return min(float(header), LONGEST_WAIT)
+    details = json_object(body).get("details") if body.lstrip().startswith(b"{") else None
+    return seconds_to_wait(details.get("retryAfterSeconds")) if isinstance(details, dict) else None

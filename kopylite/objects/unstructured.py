@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, Self, TypeVar
 
 import msgspec
 
+from kopylite.boundary import members, place_of, printable
 from kopylite.errors import DecodeError
 from kopylite.objects.kinds import Kind
 from kopylite.objects.meta import OwnerReference
@@ -16,8 +16,6 @@ T = TypeVar("T")
 
 # No longer name is valid; more than that of a foreign text is not put into an error.
 _MAX_NAME = 253
-# Where the metadata of an object is looked for when the object cannot be read: the server's limit for all of it.
-_MAX_METADATA = 512 * 1024
 
 
 class Unstructured(dict[str, Any]):
@@ -151,39 +149,52 @@ def fill_kind(obj: Unstructured, kind: Kind) -> Unstructured:
 def unreadable(raw: bytes, error: Exception, title: str) -> DecodeError:
     """The error for bytes of which no object can be made: nested too deep, no JSON, or a validator's own exception.
 
-    Names the object where its metadata can be found. Shows no values, so not the text of the exception.
+    Names the object where its metadata can be found; its `object` holds that, with apiVersion and kind. Shows no
+    values, so not the text of the exception.
     """
-    metadata = _metadata_in(raw)
-    name = "/".join(str(metadata[part])[:_MAX_NAME] for part in ("namespace", "name") if metadata.get(part))
+    stored = Unstructured()
+    try:
+        parts = members(raw)
+        stored |= {name: msgspec.json.decode(parts[name], type=str) for name in ("apiVersion", "kind") if name in parts}
+        stored["metadata"] = msgspec.json.decode(parts["metadata"], type=dict)
+    except Exception:  # then it is named as far as that
+        stored.setdefault("metadata", {})
     if isinstance(error, RecursionError):
         problem = "is nested too deep to be read"
     elif isinstance(error, (msgspec.DecodeError, UnicodeDecodeError)):
         problem = "is no JSON object"
     else:
-        problem = f"cannot be read: its model raised {type(error).__name__}"
-    return DecodeError(f"{title} {name or '(no name)'} {problem}")
-
-
-def _metadata_in(raw: bytes) -> dict[str, Any]:
-    """The metadata in a text that may not be readable as a whole."""
-    start = raw.find(b'"metadata":')
-    if start < 0:
-        return {}
-    text = raw[start + len(b'"metadata":') : start + _MAX_METADATA].decode("utf-8", "replace")
-    try:
-        found, _ = json.JSONDecoder().raw_decode(text.lstrip())
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) and "name" in found else {}
+        place = place_of(error)
+        problem = f"cannot be read: its model raised {type(error).__name__}{place and ' at '}{place}"
+    named = _named(stored, title, title)
+    return DecodeError(f"{named} {problem}{_held(stored)}", stored if stored.name else None)
 
 
 def misfit(document: Any, problem: str, title: str) -> DecodeError:
     """The error for an object that does not fit its class: it names the object, or else `title`."""
     stored = Unstructured(document) if isinstance(document, dict) else Unstructured()
+    known = bool(stored)
+    named = _named(stored, title)
+    return DecodeError(f"{named} does not fit its model: {problem}{_held(stored)}", stored if known else None)
+
+
+def _named(stored: Unstructured, title: str, kind: str = "") -> str:
+    """Kind and key of an object that may be odd. What is no text in the place of one is taken out, so that whoever
+    handles the error can rely on the object's attributes."""
+    for part in ("apiVersion", "kind"):
+        if not isinstance(stored.get(part, ""), str):
+            del stored[part]
     metadata = stored.get("metadata")
-    found = metadata if isinstance(metadata, dict) else {}
-    name = "/".join(str(found[part])[:_MAX_NAME] for part in ("namespace", "name") if found.get(part))
-    leaving = isinstance(metadata, dict) and stored.deletion_timestamp
-    held = f" (it is being deleted, and held by {', '.join(map(str, stored.finalizers))})" if leaving else ""
-    text = f"{stored.kind or title} {name or '(no name)'} does not fit its model: {problem}{held}"
-    return DecodeError(text, stored or None)
+    metadata = stored["metadata"] = dict(metadata) if isinstance(metadata, dict) else {}
+    for part in ("namespace", "name", "uid", "resourceVersion"):
+        if not isinstance(metadata.get(part, ""), str):
+            del metadata[part]
+    name = "/".join(metadata[part][:_MAX_NAME] for part in ("namespace", "name") if metadata.get(part))
+    return printable(f"{kind or stored.kind or title} {name or '(no name)'}")
+
+
+def _held(stored: Unstructured) -> str:
+    finalizers = stored.metadata.get("finalizers")
+    if not stored.metadata.get("deletionTimestamp") or not isinstance(finalizers, list):
+        return ""
+    return printable(f" (it is being deleted, and held by {', '.join(map(str, finalizers))})")

@@ -10,7 +10,7 @@ import pytest
 from kopylite.cache import Record
 from kopylite.cache.record import _INTERNED_VALUES, BadFrame, Bookmark, RecordDecoder
 from kopylite.errors import Expired, StreamBroken
-from kopylite.objects import Kind, OwnerReference
+from kopylite.objects import Kind, ObjectKey, OwnerReference
 
 POD = Kind("v1", "Pod")
 
@@ -94,9 +94,38 @@ def test_one_owner_reference_of_a_wrong_shape_does_not_hide_the_others() -> None
     assert record.owner_references == (OwnerReference("v1", "Owner", "o", "u", True),)
 
 
-def test_labels_of_a_wrong_shape_are_a_bad_frame() -> None:
-    with pytest.raises(BadFrame):
-        decoded(pod(labels={"a": 1}))
+@pytest.mark.parametrize("odd", [{"labels": {"a": 1}}, {"labels": []}, {"finalizers": "f"}, {"generation": "x"}])
+def test_odd_metadata_counts_as_absent_and_stops_no_other_object(odd: dict[str, Any]) -> None:
+    record = decoded(pod(**odd))
+    assert (record.name, record.labels, record.finalizers, record.generation) == ("p", None, (), 0)
+    page = RecordDecoder(POD).page(json.dumps({"items": [pod(**odd), pod(name="good")]}).encode())
+    assert [record.name for record in page.records] == ["p", "good"]
+
+
+def deep(levels: int, **metadata: Any) -> bytes:
+    """A pod with a field that is nested deeply, and another one behind its metadata."""
+    known = {"name": "deep", "namespace": "ns", "uid": "u", "resourceVersion": "7", **metadata}
+    spec = b'{"a":' + b"[" * levels + b"]" * levels + b"}"
+    return b'{"kind":"Pod", "apiVersion":"v1", "spec": ' + spec + b', "metadata": ' + json.dumps(known).encode() + b"}"
+
+
+@pytest.mark.parametrize("levels", [1_100, 9_990, 200_000])
+def test_an_object_that_is_nested_too_deeply_is_known_by_its_metadata_and_the_others_are_read(levels: int) -> None:
+    body = deep(levels, labels={"a": "b"}, managedFields=[{"manager": "m"}], finalizers=["f"])
+    good = json.dumps({"metadata": {"name": "good"}, "spec": {}}).encode()
+    page = RecordDecoder(POD).page(
+        b'{"metadata":{"resourceVersion":"9","continue":"c"},"items":[' + body + b"," + good + b"]}"
+    )
+    assert (page.resource_version, page.continue_token) == ("9", "c")
+    first, second = page.records
+    assert (first.key, first.uid, first.resource_version) == (ObjectKey("ns", "deep"), "u", "7")
+    assert (first.labels, first.finalizers, first.annotations()) == ({"a": "b"}, ("f",), {})
+    assert b"managedFields" not in first.body
+    assert second.name == "good"
+    word, record = RecordDecoder(POD).frame(b'{"type":"ADDED","object":' + body + b"}")
+    assert word == "ADDED"
+    assert isinstance(record, Record)
+    assert record.key == first.key
 
 
 @pytest.mark.parametrize("kind", ["PartialObjectMetadata", "Pod", None])
