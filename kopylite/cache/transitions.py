@@ -106,8 +106,8 @@ def failed(state: State, memory: Memory, error: Exception, now: float, chance: f
     """What was tried in a state has failed."""
     assert not isinstance(state, Waiting), "nothing is tried in a pause"
     age = lived(state, now)
-    if isinstance(state, Watching) and age is not None and not isinstance(error, Silence):
-        memory = _forgive(state, memory, age)
+    if isinstance(state, Watching) and age is not None:
+        memory = _forgive(state, memory, 0.0 if isinstance(error, Silence) else age)  # nobody knows when it died
     memory = replace(memory, problem=_problem(memory, error, now))
     if isinstance(error, NotFound | KindNotFound):
         return _look_for_kind(memory, now, chance)
@@ -201,7 +201,7 @@ def _forced_list(memory: Memory, chance: float, *, excuse: bool) -> Next:
     """List anew. `excuse`: the server works, and has said what cures it: what failed before is no reason to wait."""
     failures = max(memory.failures, memory.lists)
     seconds = 0.0 if excuse and not memory.lists else delay(failures, chance)
-    memory = replace(memory, lists=memory.lists + 1, failures=failures + 1, strikes=0)
+    memory = replace(memory, lists=memory.lists + 1, failures=failures + 1)
     return _after(seconds, begin_list(memory)), memory
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from kopylite.cache.backoff import LONGEST_RETRY_AFTER
 from kopylite.cache.record import BadFrame, Bookmark, Frame, Page, Record
+from kopylite.cache.states import Listing, Streaming, Waiting
 from kopylite.cache.steps import (
     ClosedEarly,
     FindKind,
@@ -391,6 +392,61 @@ def test_whatever_goes_wrong_the_store_ends_up_equal_to_the_server(
         name: item.resource_version for name, item in server.objects.items()
     }
     assert driver.state.problem(driver.now) is None
+
+
+# What may happen to one open watch: events first or not, and then an end.
+ENDS = ["break", "clean", "garbage", "internal", "busy", "expire", "invalid", "silent", "lived"]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.tuples(st.booleans(), st.sampled_from(ENDS)), max_size=15), st.booleans())
+def test_each_end_of_a_watch_leads_where_the_rules_say(ends: list[tuple[bool, str]], streaming: bool) -> None:
+    """As above, but every fault meets an open watch: what counts in a row is counted in a row."""
+    server = Server(streaming=streaming)
+    server.change("a")
+    driver = Driver(server, WatchState())
+    for delivers, end in [*ends, (True, "break")]:
+        while driver.live is None:
+            driver.step(None)
+        if delivers:
+            server.change("a")
+            driver.step(None)
+        driver.step(end)
+    while driver.live is None:
+        driver.step(None)
+    driver.step(None)
+    assert [item.resource_version for item in driver.store.list()] == [str(server.version)]
+
+
+# What may happen to one try of an initial state.
+TRIES = ["break", "refuse", "forbid", "busy", "garbage", "silent", "expire", "internal", None]
+
+
+def is_listing(driver: Driver) -> bool:
+    """Whether the next step is to ask for a page, or to open an initial stream."""
+    state = driver.state.state
+    if isinstance(state, Waiting) and state.seconds == 0:
+        state = state.then
+    return driver.live is None and isinstance(state, Listing | Streaming)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.sampled_from(TRIES), max_size=15), st.booleans())
+def test_each_end_of_a_list_leads_where_the_rules_say(tries: list[str | None], streaming: bool) -> None:
+    """Faults meet the lists and initial streams, with changes between the pages; a list that came is forced again."""
+    server = Server(streaming=streaming)
+    driver = Driver(server, WatchState())
+    for name in "abcdef":
+        server.change(name)
+    for fault in tries:
+        while not is_listing(driver):
+            driver.step("expire" if driver.live is not None else None)
+        server.change("a")
+        driver.step(fault)
+    for _ in range(40):
+        driver.step(None)
+    mine = {item.name: item.resource_version for item in driver.store.list()}
+    assert mine == {name: item.resource_version for name, item in server.objects.items()}
 
 
 @settings(max_examples=100, deadline=None)
