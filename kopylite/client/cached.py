@@ -23,11 +23,12 @@ from kopylite.client.misfits import Invalid, Misfits
 from kopylite.client.patches import add_finalizer, remove_finalizer
 from kopylite.client.recent import CacheReader, NoCache, RecentWrites, no_index
 from kopylite.client.resources import Resources
+from kopylite.client.status import through_status
 from kopylite.client.transport import Transport
 from kopylite.client.upsert import Outcome, Upserts
 from kopylite.client.verbs import WriteOptions, check_scope
 from kopylite.clock import SYSTEM_CLOCK, Clock
-from kopylite.errors import DecodeError, NotFound, RequestTimeout, UsageError
+from kopylite.errors import Conflict, DecodeError, NotFound, RequestTimeout, UsageError
 from kopylite.objects import (
     HasKey,
     Kind,
@@ -40,6 +41,9 @@ from kopylite.objects import (
 )
 
 T = TypeVar("T")
+
+# Tries to remove a finalizer while others move beside it.
+REMOVALS = 5
 
 
 class UpsertParams(WriteParams, total=False):
@@ -275,6 +279,9 @@ class Client(LiveClient):
     ) -> T:
         """Set fields of an object's status, by a patch of what differs from what was read; none: nothing is sent.
 
+        Where the kind has no status sub-resource, the object itself is patched. Each such write gives it a new
+        generation, so an observedGeneration is always one behind, and `generation_changed` lets it pass.
+
         Args:
             obj: as it was read, or with its status edited.
             status: a map in wire form (camelCase) or a status model: what to set. None takes a field out, a field that
@@ -289,7 +296,10 @@ class Client(LiveClient):
         Raises:
             Conflict: the object was made anew since it was read, or a list or map that is to be replaced was changed.
         """
-        result: T = await self._change(obj, status_change(obj, status, exact=exact), "status", self.options(**params))
+        change, options = status_change(obj, status, exact=exact), self.options(**params)
+        result: T = await through_status(
+            self.api.resources, adapter_like(obj).kind, lambda where: self._change(obj, change, where, options)
+        )
         return result
 
     async def add_finalizer(self, obj: T, name: str, **params: Unpack[WriteParams]) -> T:
@@ -303,19 +313,29 @@ class Client(LiveClient):
         """
         return await self._patch_finalizers(obj, add_finalizer(as_read(obj)["metadata"], name), params)
 
-    async def remove_finalizer(self, obj: T, name: str, **params: Unpack[WriteParams]) -> T:
-        """Remove a finalizer, by a patch that tests that it removes this one.
+    async def remove_finalizer(self, obj: T, *names: str, **params: Unpack[WriteParams]) -> T:
+        """Remove finalizers, by a patch that tests that it removes these. When others moved meanwhile, it looks again.
 
         Returns:
-            The object as it was stored; `obj` itself when it lacks the finalizer or is gone.
+            The object as it was stored; `obj` itself when it lacks the finalizers or is gone.
 
         Raises:
-            Conflict: its finalizers were changed meanwhile.
+            Conflict: its finalizers were changed again and again.
         """
-        try:
-            return await self._patch_finalizers(obj, remove_finalizer(as_read(obj)["metadata"], name), params)
-        except NotFound:
-            return obj
+        metadata, uid = as_read(obj)["metadata"], as_read(obj)["metadata"].get("uid")
+        for left in reversed(range(REMOVALS)):
+            try:
+                return await self._patch_finalizers(obj, remove_finalizer(metadata, *names), params)
+            except NotFound:
+                return obj
+            except Conflict:
+                if not left:
+                    raise
+            stored = await self.live.find(adapter_like(obj).kind, key_of(obj))
+            if stored is None or stored.uid != uid:
+                return obj
+            metadata = stored["metadata"]
+        return obj
 
     sends_all = False
 

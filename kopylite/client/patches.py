@@ -237,16 +237,16 @@ def add_finalizer(metadata: Mapping[str, Any], name: str) -> list[dict[str, Any]
     ]
 
 
-def remove_finalizer(metadata: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    """The JSON patch that removes a finalizer (each copy of it) from the object with this metadata; [] if it has none.
+def remove_finalizer(metadata: Mapping[str, Any], *names: str) -> list[dict[str, Any]]:
+    """The JSON patch that removes finalizers (each copy) from the object with this metadata; [] if it has none.
 
-    It tests that it removes this name from this object, and nothing else.
+    It tests that it removes these names from this object, and nothing else.
     """
     present = metadata.get("finalizers") or []
     steps = []
     # From the end: removing an item moves those behind it.
     for index in range(len(present) - 1, -1, -1):
-        if present[index] == name:
+        if present[index] in names:
             path = f"/metadata/finalizers/{index}"
-            steps += [{"op": "test", "path": path, "value": name}, {"op": "remove", "path": path}]
+            steps += [{"op": "test", "path": path, "value": present[index]}, {"op": "remove", "path": path}]
     return [{"op": "test", "path": "/metadata/uid", "value": metadata.get("uid")}, *steps] if steps else []

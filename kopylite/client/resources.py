@@ -22,6 +22,8 @@ from kopylite.objects import Kind, builtin_kinds, kind_of
 MISSING_PERIOD = 3.0
 # What can stand in a URL as the name of a resource, or of a sub-resource.
 _NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,62}(/[a-z0-9-]{1,63})*")
+# How long a kind is taken to have no status sub-resource: its CRD may get one.
+STATUSLESS_PERIOD = 60.0
 
 
 class _ApiResource(msgspec.Struct, gc=False):
@@ -47,7 +49,7 @@ class Resources:
     found is kept; what was missing is asked for again after 3 s.
     """
 
-    __slots__ = ("_clock", "_found", "_missing", "_subresources", "_transport")
+    __slots__ = ("_clock", "_found", "_missing", "_statusless", "_subresources", "_transport")
 
     def __init__(self, transport: Transport, clock: Clock = SYSTEM_CLOCK) -> None:
         self._transport = transport
@@ -55,6 +57,8 @@ class Resources:
         self._found: dict[Kind, ResourceInfo] = {}
         # When a kind was not there, and what may help.
         self._missing: dict[Kind, tuple[float, str]] = {}
+        # Until when a kind is taken to have no status sub-resource.
+        self._statusless: dict[Kind, float] = {}
         # When the server was asked for a kind's sub-resources, and what it listed; None: not even the kind.
         self._subresources: dict[Kind, tuple[float, frozenset[str] | None]] = {}
 
@@ -104,6 +108,13 @@ class Resources:
     def forget(self, kind: Kind) -> None:
         """Ask the server again: a request for the resource found nothing there."""
         self._found.pop(kind, None)
+
+    def is_statusless(self, kind: Kind) -> bool:
+        """Whether the server was found to have no status sub-resource for a kind, a minute ago at most."""
+        return self._clock.monotonic() < self._statusless.get(kind, 0.0)
+
+    def note_statusless(self, kind: Kind) -> None:
+        self._statusless[kind] = self._clock.monotonic() + STATUSLESS_PERIOD
 
     async def lacks(self, kind: Kind, subresource: str) -> bool:
         """Whether the server serves a kind and lists no such sub-resource. Asked at most every 3 s.

@@ -5,10 +5,12 @@ from typing import Any, cast
 import pytest
 from pydantic import BaseModel
 
+from kopylite.errors import UsageError
 from kopylite.objects import CustomResource, Kind, Unstructured
 from kopylite.reconcile import Context, Environment, Request, finalize
 
 NAME = "example.com/bucket"
+OLD = "kopf.zalando.org/KopfFinalizerMarker"
 
 
 class FakeClient:
@@ -26,8 +28,8 @@ class FakeClient:
         self.calls.append(f"add {name}")
         return obj
 
-    async def remove_finalizer(self, obj: Any, name: str) -> Any:
-        self.calls.append(f"remove {name}")
+    async def remove_finalizer(self, obj: Any, *names: str) -> Any:
+        self.calls.append(f"remove {' '.join(names)}")
         return obj
 
 
@@ -50,7 +52,7 @@ class Story:
 
     async def play(self) -> bool:
         ctx = Context(Environment("widget", cast("Any", self.client)), Request.of(self.obj))
-        return await finalize(ctx, self.obj, NAME, self.cleanup)
+        return await finalize(ctx, self.obj, NAME, self.cleanup, replaces=[OLD])
 
 
 @pytest.mark.parametrize(
@@ -62,12 +64,34 @@ class Story:
         (Story(NAME, "other", deleted=True), True, ["cleanup", f"remove {NAME}"]),
         (Story("other", deleted=True), True, []),
         (Story(deleted=True), True, []),
+        (Story(OLD), False, [f"add {NAME}", f"remove {OLD}"]),
+        (Story(OLD, NAME), False, [f"remove {OLD}"]),
+        (Story(OLD, deleted=True), True, ["cleanup", f"remove {NAME} {OLD}"]),
+        (Story(OLD, NAME, deleted=True), True, ["cleanup", f"remove {NAME} {OLD}"]),
     ],
-    ids=["lives without", "lives with", "lives with another", "deleted with", "deleted with another", "deleted"],
+    ids=[
+        "lives without",
+        "lives with",
+        "lives with another",
+        "deleted with",
+        "deleted with another",
+        "deleted",
+        "lives with the old",
+        "lives with both",
+        "deleted with the old",
+        "deleted with both",
+    ],
 )
 async def test_the_flow(story: Story, gone: bool, calls: list[str]) -> None:
     assert await story.play() is gone
     assert story.client.calls == calls
+
+
+async def test_a_text_is_no_list_of_finalizers() -> None:
+    story = Story(NAME)
+    ctx = Context(Environment("widget", cast("Any", story.client)), Request.of(story.obj))
+    with pytest.raises(UsageError, match="a list of finalizers is meant"):
+        await finalize(ctx, story.obj, NAME, story.cleanup, replaces=OLD)
 
 
 async def test_a_cleanup_that_fails_keeps_the_finalizer_and_fails_the_reconcile() -> None:
