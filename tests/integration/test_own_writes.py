@@ -46,7 +46,7 @@ async def plain(client: Client) -> None:
 
     async def served() -> bool:
         found = await client.get(CRD, "plains.own.example.com")
-        return any(c["type"] == "Established" and c["status"] == "True" for c in found.status.get("conditions", ()))
+        return any(c["type"] == "Established" and c["status"] == "True" for c in found.status.get("conditions") or ())
 
     await eventually(served, "the CRD is established")
 
