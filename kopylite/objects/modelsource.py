@@ -17,7 +17,7 @@ from kopylite.errors import UsageError
 from kopylite.objects.crdinput import CrdInput, CrdVersion, read_crd
 from kopylite.objects.jsonschema import PRESERVE_UNKNOWN
 from kopylite.objects.resource import CustomResource, plural_of
-from kopylite.objects.sourcenames import class_name, python_name, singular
+from kopylite.objects.sourcenames import class_name, kind_class_name, python_name, singular
 from kopylite.objects.sourcetext import WIDTH, docstring, literal, long_text, quoted
 from kopylite.objects.sourcetypes import FieldType, field_type, optional
 
@@ -94,7 +94,7 @@ class _Module:
         self._taken: dict[str, str] = {name: "" for modules in _IMPORTS for names in modules.values() for name in names}
         self._counts: dict[str, int] = {}
         self._numbers: dict[tuple[str, str], str] = {}
-        self._kinds = [self._reserve(class_name((kind,))) for kind in kinds]
+        self._kinds = [self._reserve(kind_class_name(kind)) for kind in kinds]
 
     def render(self, crds: Sequence[tuple[CrdInput, CrdVersion]]) -> str:
         for name, (crd, version) in zip(self._kinds, crds, strict=True):

@@ -36,6 +36,12 @@ def class_name(path: tuple[str, ...]) -> str:
     return f"{name}_" if keyword.iskeyword(name) else name
 
 
+def kind_class_name(kind: str) -> str:
+    """The class name for a kind: the kind itself where Python allows it."""
+    fits = kind.isidentifier() and not keyword.iskeyword(kind) and kind not in _TAKEN
+    return kind if fits else class_name((kind,))
+
+
 def singular(name: str) -> str:
     """The name of one item of a list; a name that is no English plural stays as it is."""
     if name.endswith("ies") and len(name) > 4:

@@ -289,3 +289,14 @@ def test_names_that_no_server_would_accept_are_refused(change: Any, message: str
     change(document)
     with pytest.raises(UsageError, match=message):
         models_of(document)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [("postgresql", "postgresql"), ("list", "List"), ("None", "None_"), ("My-Kind", "MyKind"), ("Any", "Any2")],
+)
+def test_a_kind_is_called_as_it_is_where_python_allows_it(kind: str, name: str) -> None:
+    document = crd(EXAMPLE)
+    document["spec"]["names"] = {"kind": kind, "plural": "things"}
+    cls = load(models_of(document))[name]
+    assert crd_of(cls)["spec"]["names"]["kind"] == kind
