@@ -8,6 +8,7 @@ answers escape as whatever they break.
 from __future__ import annotations
 
 import base64
+import codecs
 import json
 import logging
 import math
@@ -32,6 +33,7 @@ from kopylite.client.kubeconfig import ExecSpec
 from kopylite.client.tls import TlsSettings, check_pair
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.errors import KubeconfigError
+from kopylite.objects.yamlread import read_document
 from kopylite.redaction import redact
 
 logger = logging.getLogger(__name__)
@@ -153,14 +155,19 @@ def identity_of(answer: bytes, api_version: str, where: str, now: datetime) -> I
             return error
         # A type error of msgspec names the field and the types. Nothing else may say what was printed.
         reason = f": {error}" if isinstance(error, msgspec.ValidationError) else ""
-        return KubeconfigError(f"{told} is no ExecCredential as JSON{reason}")
+        return KubeconfigError(f"{told} is no ExecCredential as JSON or YAML{reason}")
 
     return read(lambda answer: _identity_of(answer, api_version, told, now), answer, refuse)
 
 
 def _identity_of(answer: bytes, api_version: str, told: str, now: datetime) -> Identity:
-    credential = msgspec.json.decode(answer, type=_ExecCredential)
-    if credential.kind != "ExecCredential" or credential.api_version != api_version:
+    answer = answer.removeprefix(codecs.BOM_UTF8)
+    if answer.lstrip().startswith(b"{"):
+        credential = msgspec.json.decode(answer, type=_ExecCredential)
+    else:
+        credential = msgspec.convert(read_document(answer), _ExecCredential)
+    # As client-go: no kind is the expected one, no version is not.
+    if (credential.kind or "ExecCredential") != "ExecCredential" or credential.api_version != api_version:
         raise KubeconfigError(f"{told} should be of kind ExecCredential and of apiVersion {api_version}, as configured")
     status = credential.status
     if status is None:

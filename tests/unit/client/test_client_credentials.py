@@ -227,9 +227,9 @@ async def test_a_rejected_plugin_token_is_renewed_but_not_in_a_storm(tmp_path: P
     ("program", "message"),
     [
         ("sys.exit('no entry')", r"failed \(exit code 1\): no entry"),
-        ("print('hello')", "is no ExecCredential as JSON"),
-        ("sys.stdout.buffer.write(bytes(range(256)))", "is no ExecCredential as JSON"),
-        ("print('[' * 200_000)", "is no ExecCredential as JSON"),
+        ("print('hello')", "is no ExecCredential as JSON or YAML"),
+        ("sys.stdout.buffer.write(bytes(range(256)))", "is no ExecCredential as JSON or YAML"),
+        ("print('[' * 200_000)", "is no ExecCredential as JSON or YAML"),
         ("print(' ' * 2_000_000)", "printed more than 1 MiB"),
         ("sys.stderr.buffer.write(bytes(range(128, 256)) + b'\\n\\x1b[2J\\n'); sys.exit(3)", r"exit code 3\)"),
         ("os.kill(os.getpid(), 9)", r"exit code -9\)"),
@@ -404,10 +404,23 @@ def credential(**status: object) -> bytes:
 
 
 @pytest.mark.parametrize(
+    "answer",
+    [
+        credential(token="t"),
+        b"\xef\xbb\xbf" + credential(token="t", expirationTimestamp="2030-01-01T00:00:00.123456789Z"),
+        credential(token="t").replace(b'"kind": "ExecCredential", ', b""),
+        f"apiVersion: {V1}\nstatus:\n  token: t\n  expirationTimestamp: 2030-01-01T00:00:00Z\n".encode(),
+    ],
+)
+def test_an_answer_is_read_as_client_go_reads_it(answer: bytes) -> None:
+    assert identity_of(answer, V1, "file", VirtualClock().now()).authorization == "Bearer t"
+
+
+@pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (b"", "no ExecCredential as JSON"),
-        (b"null", "no ExecCredential as JSON: Expected `object`"),
+        (b"", "no ExecCredential as JSON or YAML"),
+        (b"null", "no ExecCredential as JSON or YAML: Expected `object`"),
         (b"[]", "Expected `object`"),
         (b'{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1"}', "has no status"),
         (credential().replace(b"{}", b"null"), "has no status"),
