@@ -208,13 +208,16 @@ class Client(LiveClient):
     ) -> tuple[Any, Outcome]:
         """Make the object of a key hold what `shape` wishes: create it, update it, or leave it alone.
 
-        `shape` gets a private copy of the stored object, or an empty one, and edits it. What it edits in place
-        counts literally. A part that it puts in whole, `obj["spec"] = {...}`, names the fields that matter: what
-        the server or others have added to it is no difference. A request is sent when a wished value differs,
-        when a field was taken out in place, and when a part put in whole names other fields than the last time.
+        `shape` gets a private copy of the stored object, or an empty one, and edits it. What it edits in place counts
+        literally: what it takes out goes. A part that it puts in whole, `obj["spec"] = {...}`, names the fields that
+        matter: what the server or others have added to it stays, and None takes a field out. A field that this
+        operator named before and names no longer goes. Lists whose elements have keys (containers, variables,
+        conditions, owners; in a CustomResource class those marked `list_map` and `list_set`) are merged by them; any
+        other list is one value. A request is sent when that makes a difference to the server.
 
-        The last time is known to this process only. After a restart, a field that the new program no longer
-        names stays until the next difference; whoever wants the server to remember uses `apply`.
+        What was named before is known over restarts too: upserts write as the field manager NAME-upsert, so that the
+        object's managedFields say it. They are read once per object and process, when there is something to send, or
+        fields that nobody desires and that are no known defaults.
 
         The update replaces the object as it was read. The status is not written: see `patch_status`.
 
@@ -242,19 +245,23 @@ class Client(LiveClient):
     async def create_or_patch(
         self, kind: Kind | type[Any], key: str | HasKey, shape: Callable[[Any], None], **params: Unpack[UpsertParams]
     ) -> tuple[Any, Outcome]:
-        """As `create_or_update`, but by a JSON merge patch of what differs: other fields may change meanwhile.
+        """As `create_or_update`, but by a patch of what differs: other fields may change since the read.
 
-        Lists are replaced whole, as merge patches do.
+        Raises:
+            Conflict: the object was made anew since the read, or a list without keys, or a map or list that is to go,
+                was changed; run again.
         """
         return await self._upsert(kind, key, shape, params, by_patch=True)
 
     async def apply(self, obj: T, *, owner: Any = None, force: bool = False, **params: Unpack[WriteParams]) -> T:
         """Server-side apply: the object's fields become this manager's, and those it no longer names are dropped.
 
-        Sends nothing when this process has applied the very same wish before and the stored object holds it.
+        Sends nothing when this process has applied the very same before and the stored object holds it. After a
+        restart each object is applied once more, which the server answers without a write.
 
         Args:
-            obj: only the fields that this manager cares for; of an object that was read, take a fresh one.
+            obj: only the fields that this manager cares for, with its apiVersion, kind and name. One that was read
+                has them all, and is applied to that very version of that very object.
             owner: becomes the controller of the object.
             force: take fields over from other managers.
 

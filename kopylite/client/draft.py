@@ -21,6 +21,7 @@ from kopylite.objects import (
 )
 from kopylite.objects.fields import Field, fields_of
 from kopylite.objects.reading import paired, parts_of
+from kopylite.objects.secretadapter import is_secret
 from kopylite.objects.wirevalues import wire_value
 
 # Metadata that the server keeps: nobody can desire another value, or need repeat it.
@@ -107,7 +108,7 @@ class Draft:
         self.desired = wire = without_status(wire)
         self.literal[id(wire)] = wire
         self._name()
-        if self.adapter.kind.api_version == "v1" and self.adapter.kind.kind == "Secret":
+        if is_secret(self.adapter.kind):
             self._fold_string_data()
         if owner is not None:
             self._set_owner(owner)

@@ -11,4 +11,4 @@ async def reconcile(ctx: Context, request: Request) -> None:
     config_map = await ctx.client.find(ConfigMap, request)
     if config_map is not None and "name" in config_map.get("data", {}):
         greeting = f"Hello, {config_map['data']['name']}!"
-        await ctx.client.patch(config_map, patch={"data": {"greeting": greeting}})
+        await ctx.client.patch(config_map, {"data": {"greeting": greeting}})

@@ -84,8 +84,11 @@ async def writes(client: Client, app: MyApp) -> None:
     assert_type(await client.apply(app), MyApp)
     assert_type(await client.patch(MyApp, "a", {"spec": {"replicas": 1}}), MyApp)
     assert_type(await client.patch(app, patch={"spec": {"replicas": 1}}), MyApp)
+    assert_type(await client.patch(app, {"spec": {"replicas": 1}}), MyApp)
+    assert_type(await client.patch(app, [{"op": "remove", "path": "/spec/x"}], type="json"), MyApp)
     assert_type(await client.patch_status(app, {"readyReplicas": 1}), MyApp)
     assert_type(await client.patch_status(app, AppStatus(ready_replicas=1)), MyApp)
+    assert_type(await client.patch_status(app, app.status, exact=True), MyApp)
     assert_type(await client.add_finalizer(app, "example.com/x"), MyApp)
     assert_type(await client.delete(app), bool)
 
@@ -95,6 +98,7 @@ async def writes_of_dicts(client: Client, pod: Unstructured) -> None:
     assert_type(await client.update(pod), Unstructured)
     assert_type(await client.apply(pod), Unstructured)
     assert_type(await client.patch(POD, "a", {}), Unstructured)
+    assert_type(await client.patch(pod, {"metadata": {"labels": {}}}), Unstructured)
     assert_type(await client.patch_status(pod, {"phase": "Running"}), Unstructured)
 
 
