@@ -35,6 +35,14 @@ LIKE = {
     ("core.v1.LimitRangeItem", "default"): "max",
     ("core.v1.LimitRangeItem", "defaultRequest"): "default",
 }
+# Fields for which the server finds a value when it is given none.
+ASSIGNED = {
+    "core.v1.ServiceSpec": {"clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "healthCheckNodePort"},
+    "core.v1.ServicePort": {"nodePort"},
+    "core.v1.PodSpec": {"nodeName", "serviceAccountName", "serviceAccount", "priority", "preemptionPolicy"},
+    "core.v1.PersistentVolumeClaimSpec": {"volumeName"},
+    "batch.v1.JobSpec": {"selector"},
+}
 _SIMPLE_VOLUMES = ("configMap", "secret", "downwardAPI", "hostPath", "iscsi", "rbd", "azureDisk", "scaleIO", "emptyDir")
 _PROJECTED = [{"serviceAccountToken": {}}, {"downwardAPI": {"items": [{"fieldRef": {}}]}}]
 _POD: dict[str, Any] = {
@@ -136,6 +144,8 @@ def fields_of(name: str) -> dict[str, Any]:
             facts["defaults"] = [prop["default"]]
         if schema.get(data.ALWAYS, {}).get(field) == {}:
             facts["defaults"] = [{}]  # a struct that is always written
+        if field in ASSIGNED.get(short(name), ()):
+            facts["assigned"] = True
         if like := LIKE.get((short(name), field)):
             facts["like"] = like
         if facts:
@@ -156,11 +166,11 @@ def note_defaults(types: dict[str, Any], name: str, before: Any, after: Any) -> 
                 values.append(value)
         inner = prop if CODECS.reference(prop) else prop.get("items") or prop.get("additionalProperties") or {}
         ref = CODECS.reference(inner)
-        if not ref or "properties" not in data.SCHEMAS[ref] or field not in before:
+        if not ref or "properties" not in data.SCHEMAS[ref]:
             continue
-        pairs: Iterator[tuple[Any, Any]] = iter([(before[field], value)])
+        pairs: Iterator[tuple[Any, Any]] = iter([(before.get(field), value)])
         if isinstance(value, list):
-            pairs = zip(before[field], value, strict=True)
+            pairs = zip(before.get(field) or [{}] * len(value), value, strict=True)
         for old, new in pairs:
             note_defaults(types, ref, old or {}, new or {})
 

@@ -20,7 +20,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from kopylite.objects.fields import Field
+from kopylite.objects.fields import SERVERS_OWN, Field
 from kopylite.objects.wirevalues import wire_value
 
 
@@ -111,10 +111,10 @@ class Overlay:
     def _leave_out(self, merged: dict[str, Any], name: str, field: Field, named: Names, others: Names) -> None:
         """A stored field that is not desired (any more): it stays, unless it was this operator's."""
         step, value = f"f:{name}", merged[name]
-        if self._partial or value is None or field.is_default(value, merged):
+        if self._partial or value is None or name in SERVERS_OWN or field.is_default(value, merged):
             return
         if step not in named:
-            self.unexplained = True
+            self.unexplained |= not field.assigned
             return
         rest = _rest(value, named[step] or NONE, others.get(step), field)
         if rest is value:

@@ -34,6 +34,7 @@ class Field:
         keys: the fields that tell the elements of a list apart; () when its elements are themselves the keys (a
             set); None: the list is one value, or no list.
         zero: the server drops this field's zero value: "", 0, false, {} or [] mean that the field is not there.
+        assigned: the server finds a value when it is given none.
         retain: when a part of this struct changes, what is not named anew has to go (a union).
     """
 
@@ -43,6 +44,7 @@ class Field:
         self.keys: tuple[str, ...] | None = None if keys is None else tuple(keys)
         self.zero = bool(facts.get("zero"))
         self.retain = bool(facts.get("retain"))
+        self.assigned = bool(facts.get("assigned"))
         self._children: dict[str, Field] = {}
 
     @cached_property
@@ -103,7 +105,8 @@ class Field:
         if "time" in self._facts and isinstance(stored, str) and isinstance(desired, str):
             return _same(_second if self._facts["time"] == 0 else datetime.fromisoformat, stored, desired)
         # An empty value is no value, and then the server takes its own.
-        return self.zero and desired in ("", 0) and stored in self._facts.get("defaults", ())
+        own = self.assigned or stored in self._facts.get("defaults", ())
+        return self.zero and desired in ("", 0) and own
 
 
 def _same(read: Any, stored: Any, desired: Any) -> bool:
@@ -118,6 +121,9 @@ def _second(text: str) -> datetime:
 
 
 UNKNOWN = Field({})
+
+# Labels and annotations that the API server itself gives to the objects of some kinds.
+SERVERS_OWN = frozenset({"kubernetes.io/metadata.name", "deprecated.daemonset.template.generation"})
 
 _METADATA = {"of": "meta.v1.ObjectMeta"}
 _CONDITIONS = {"in": "list", "keys": ["type"]}

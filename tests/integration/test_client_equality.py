@@ -98,6 +98,7 @@ ROLE = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "web"}
 
 Fields = dict[str, Any]
 KINDS: dict[Kind, Fields] = {
+    Kind("v1", "Namespace"): {},
     Kind("v1", "ConfigMap"): {"data": {"a": ""}, "binaryData": {}},
     Kind("v1", "Secret"): {"stringData": {"a": "ä", "b": ""}, "type": ""},
     Kind("v1", "ServiceAccount"): {"imagePullSecrets": [], "secrets": []},
