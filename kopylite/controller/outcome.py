@@ -15,7 +15,8 @@
 
 Read from the top; the first line that fits counts. "None" means: at the next event. "Write to what is gone" is a
 404 to a write, where object or namespace are missing; a kind or a sub-resource that is not served is any other
-exception. `max_retries` counts the writes to what is gone and the other exceptions.
+exception. Where the server was not reached, the back-off is no longer than 30 s. `max_retries` counts the writes to
+what is gone and the other exceptions.
 """
 
 from __future__ import annotations

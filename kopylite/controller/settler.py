@@ -10,7 +10,15 @@ from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.controller.outcome import COUNTED, Failure, NextRun, Settlement
 from kopylite.controller.reasons import REQUEUE, REQUEUE_AFTER, RETRY, Reasons
 from kopylite.controller.spec import ControllerSpec
-from kopylite.errors import ApiError, DecodeError, Forbidden, KopyliteError, ReconcileTimeout
+from kopylite.errors import (
+    ApiError,
+    DecodeError,
+    Forbidden,
+    KopyliteError,
+    ReconcileTimeout,
+    ServiceUnavailable,
+    TransportError,
+)
 from kopylite.observers import ReconcileObserver
 from kopylite.reconcile.causes import Causes, Line, alike
 from kopylite.reconcile.context import Context
@@ -25,8 +33,18 @@ REPORT_SECONDS = 1.0
 
 # One or two conflicts are how optimistic concurrency works; more in a row are somebody else's writes, again and again.
 CONFLICTS_TO_WARN = 5
+# That the server was not reached is no fault of the key: after an outage, however long, it runs within this time, as
+# watches do. The workers bound how many try at once.
+UNREACHED_RETRY = 30.0
 # At 30 s each: every 10 minutes.
 GOING_TO_WARN = 20
+
+
+def _is_unreached(error: BaseException | None) -> bool:
+    """Whether nothing but the way to the server, or the server as a whole, failed."""
+    if isinstance(error, BaseExceptionGroup):
+        return all(map(_is_unreached, error.exceptions))
+    return isinstance(error, TransportError | ServiceUnavailable)
 
 
 class Settler:
@@ -79,6 +97,10 @@ class Settler:
         if next_run is NextRun.BACK_OFF:
             self._reasons.add(request, REQUEUE if error is None else RETRY)
             after = queue.add_rate_limited(request, priority=priority)
+            if after > UNREACHED_RETRY and _is_unreached(error):
+                # The earlier of the two times counts.
+                after = UNREACHED_RETRY * (0.5 + 0.5 * self._clock.random())
+                queue.add(request, priority=priority, after=after)
         else:
             queue.forget(request)
             if next_run is NextRun.AFTER:

@@ -11,15 +11,19 @@ import pytest
 from kopylite.controller import ControllerSpec
 from kopylite.controller.outcome import settle_error, settle_result
 from kopylite.controller.reasons import Reasons
-from kopylite.controller.settler import Settler
+from kopylite.controller.settler import UNREACHED_RETRY, Settler
 from kopylite.errors import (
     ApplyConflict,
+    ConnectionFailed,
     DecodeError,
     Forbidden,
     KindNotFound,
     KopyliteError,
     NamespaceTerminating,
     NotFound,
+    RequestTimeout,
+    ServiceUnavailable,
+    StreamBroken,
     UsageError,
 )
 from kopylite.objects import CustomResource, Kind, Unstructured, adapter_of
@@ -242,3 +246,38 @@ async def test_what_does_not_say_who_it_is_gets_no_event(error: DecodeError) -> 
     misfits = Misfits()
     misfits.meet(error)
     assert misfits.events.noted == []
+
+
+@pytest.mark.parametrize(
+    ("error", "prompt"),
+    [
+        (ConnectionFailed("refused"), True),
+        (RequestTimeout("no answer"), True),
+        (ServiceUnavailable("starting"), True),
+        (ExceptionGroup("both", [ConnectionFailed("refused"), StreamBroken("cut")]), True),
+        (ExceptionGroup("both", [ConnectionFailed("refused"), ValueError("bug")]), False),
+        (ValueError("bug"), False),
+    ],
+    ids=str,
+)
+def test_after_an_outage_a_key_runs_within_half_a_minute(error: Exception, prompt: bool) -> None:
+    """That the server was away is not the key's fault: its back-off must not outlast the outage by minutes."""
+    spec = ControllerSpec(name="widget", kind=Kind("example.com/v1", "Widget"), reconcile=nothing)
+    clock = VirtualClock()
+    queue: WorkQueue[Request] = WorkQueue(clock=clock)
+    settler = Settler(spec, queue, Reasons(), ReconcileObserver(), clock=clock)
+    context = Context(Environment("widget", cast("Client", None), clock=clock), Request("s", "a"))
+
+    async def main() -> None:
+        queue.add(Request("s", "a"))
+        waits: list[float] = []
+        for _ in range(20):
+            began = clock.monotonic()
+            request, priority = await queue.get()
+            waits.append(clock.monotonic() - began)
+            settler.settle(context, request, priority, settle_error(error), error, 0.1)
+            queue.done(request)
+        assert (max(waits) <= UNREACHED_RETRY) is prompt
+        assert min(waits[-5:]) >= UNREACHED_RETRY / 2, "and not hot"
+
+    clock.run(main)
