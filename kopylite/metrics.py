@@ -158,6 +158,11 @@ class ControllerMetrics:
     queue: QueueMetrics = field(default_factory=QueueMetrics)
     reconcile: ReconcileMetrics = field(default_factory=ReconcileMetrics)
     priorities: set[int] = field(default_factory=lambda: {0})
+    calls: dict[tuple[str, str, str], int] = field(default_factory=dict)
+
+    def called(self, what: str, name: str, result: str) -> None:
+        """A map, periodic or channel function was called, and ended so."""
+        self.calls[what, name, result] = self.calls.get((what, name, result), 0) + 1
 
     def depths(self, now: QueueStatistics) -> dict[str, int]:
         """Ready keys by priority; a priority that was seen once stays, at 0."""
@@ -205,6 +210,9 @@ class Metrics(Collector):
         yield from _reconciles([(name, metrics.reconcile) for name, metrics in controllers])
         yield from _queues([(name, metrics.queue) for name, metrics in controllers])
         yield from _controller_gauges(controllers)
+        text = "Calls of map, periodic and channel functions, by how they ended: success, error or timeout"
+        rows = [((name, *call), count) for name, metrics in controllers for call, count in metrics.calls.items()]
+        yield _counter("kopylite_calls_total", text, ("controller", "call", "function", "result"), rows)
         yield from _informers([(now, self.informer(now.scope)) for now in self.informer_statistics()])
         yield from _requests(self.client)
         text = "Changes of objects that lists left out because they did not fit their model"

@@ -6,19 +6,18 @@ and a function that changes its mind can't leave an entry behind.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
+from kopylite.boundary import INDEX, Guard
 from kopylite.cache.record import Record
+from kopylite.clock import SYSTEM_CLOCK
 from kopylite.errors import RegistrationError
 from kopylite.objects import ObjectKey
 
 IndexFunction = Callable[[Record], Iterable[str]]
-
-_log: Final = logging.getLogger("kopylite.cache")
 
 
 class Indexer:
@@ -30,6 +29,7 @@ class Indexer:
 
     def __init__(self) -> None:
         self.names: dict[str, IndexFunction] = {}
+        self._guards: dict[str, Guard[[Record], tuple[str, ...]]] = {}
         self._given: dict[str, IndexFunction | None] = {}
         # index name -> value -> namespace -> keys
         self._found: dict[str, dict[str, dict[str, set[ObjectKey]]]] = {}
@@ -45,7 +45,10 @@ class Indexer:
             if self._given[name] is not function:
                 raise RegistrationError(f"index {name!r} exists already, with another function")
             return
-        self.names[name] = function or path_values(name)
+        values = self.names[name] = function or path_values(name)
+        self._guards[name] = Guard(
+            INDEX, lambda record: tuple(dict.fromkeys(values(record))), name=name, now=SYSTEM_CLOCK.monotonic
+        )
         self._given[name] = function
         self._found[name] = {}
         self._held[name] = {}
@@ -93,11 +96,7 @@ class Indexer:
 
     def _values(self, name: str, record: Record) -> tuple[str, ...]:
         """What the function says; an object that it fails on has no values, and is named in the log."""
-        try:
-            return tuple(dict.fromkeys(self.names[name](record)))
-        except Exception:
-            _log.exception("index %r failed on %s: the object is left out of it", name, record.key)
-            return ()
+        return self._guards[name].call(lambda: str(record.key), (), record)
 
 
 def path_values(path: str) -> IndexFunction:

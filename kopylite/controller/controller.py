@@ -10,6 +10,7 @@ from typing import Protocol
 import anyio
 from anyio.abc import TaskGroup
 
+from kopylite.boundary import ActiveCall
 from kopylite.controller.gate import Gate, Syncing
 from kopylite.controller.reasons import Reasons
 from kopylite.controller.settler import Settler
@@ -197,6 +198,11 @@ class Controller:
         ]
         return sorted((run for run in runs if run.seconds >= longer_than), key=lambda run: -run.seconds)
 
+    def active_calls(self, longer_than: float = 0.0) -> list[ActiveCall]:
+        """The calls of map and periodic functions in progress that are older than some seconds, the oldest first."""
+        calls = [call for source in self.sources for call in getattr(source, "active_calls", _no_calls)(longer_than)]
+        return sorted(calls, key=lambda call: -call.seconds)
+
     def statistics(self) -> ControllerStatistics:
         """The controller as it is now."""
         queue = self._queue.statistics()
@@ -215,3 +221,8 @@ class Controller:
 
     def _admit(self, request: Request, priority: int) -> None:
         self._queue.add(request, priority=priority)
+
+
+def _no_calls(longer_than: float) -> list[ActiveCall]:
+    """Of a source that calls nobody."""
+    return []

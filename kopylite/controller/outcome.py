@@ -24,6 +24,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum, auto
 
+from kopylite.boundary import show
 from kopylite.errors import (
     ApplyConflict,
     BeingDeleted,
@@ -114,7 +115,7 @@ def settle_result(result: object) -> Settlement:
     if result is None:
         return SUCCESS
     if not isinstance(result, Result):
-        raise TypeError(f"a reconcile returns a Result or None, not {result!r}; as in Result(requeue_after=30)")
+        raise TypeError(f"a reconcile returns a Result or None, not {show(result)}; as in Result(requeue_after=30)")
     after = result.delay
     if after > 0:
         return Settlement("requeue_after", NextRun.AFTER, after, result.priority)
@@ -134,7 +135,10 @@ def settle_error(error: BaseException, errors: int = 0, max_retries: int | None 
         errors: runs of the key that ended with an error since the last one that did not, this one not counted.
         max_retries: how often a key is run again after errors; None: without limit.
     """
-    settlement = _settle_one(error)
+    try:
+        settlement = _settle_one(error)
+    except RecursionError:  # groups in groups in groups
+        settlement = CRASHED
     counts = settlement.failure in COUNTED
     return GAVE_UP if counts and max_retries is not None and errors >= max_retries else settlement
 
@@ -166,8 +170,10 @@ def _wrote_to_the_gone(error: BaseException) -> bool:
 
 def _is_terminal(error: BaseException) -> bool:
     cause: BaseException | None = error
-    while cause is not None:
+    seen: set[int] = set()  # a chain may be a circle
+    while cause is not None and id(cause) not in seen:
         if isinstance(cause, TerminalError):
             return True
+        seen.add(id(cause))
         cause = cause.__cause__
     return False

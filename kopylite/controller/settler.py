@@ -6,6 +6,7 @@ import logging
 import traceback
 from collections.abc import Callable, Hashable, Iterable, Iterator
 
+from kopylite.boundary import printable, say
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.controller.outcome import COUNTED, Failure, NextRun, Settlement
 from kopylite.controller.reasons import REQUEUE, REQUEUE_AFTER, RETRY, Reasons
@@ -142,7 +143,7 @@ class Settler:
         else:
             level, text = self._line(request, failure, after)
         # The API's answer and our own errors say all in one line; only a foreign exception needs its traceback, once.
-        message = str(error) if isinstance(error, ApiError) else f"{type(error).__name__}: {error}"
+        message = printable(str(error)) if isinstance(error, ApiError) else say(error)
         where, trace = _place(error), None
         if level >= logging.INFO and failure is not Failure.REJECTED:  # that one is about its object
             cause = (failure, *_cause(error, message, where, request))

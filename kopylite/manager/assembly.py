@@ -89,7 +89,8 @@ def assemble(apps: Sequence[Operator], options: Options, ground: Ground, metrics
         gates = tuple(_gates(app.cached, cache, ground.places, clock))
         for spec in app.controllers:
             log = logging.getLogger(app.name)
-            environment = Environment(spec.name, client, recorder, log, clock, on_forbidden)
+            on_call = metrics.controller(spec.name, spec.workers or options.workers).called
+            environment = Environment(spec.name, client, recorder, log, clock, on_forbidden, on_call)
             watched = sources_of(spec, environment, cache, ground.places)
             sources: list[Source] = [*gates, *watched, *external_sources(spec, environment)]
             controllers.append(_controller(spec, environment, sources, options, metrics))

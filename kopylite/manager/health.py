@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 
+from kopylite.boundary import MAP
 from kopylite.cache import Informer, Phase, Scope
 from kopylite.controller import Controller
+from kopylite.manager.wiring import MAP_SECONDS
 from kopylite.serving import Check
 
 # A watch is given up after 105 s of silence at the latest. One that is silent for longer has nobody who reads it.
@@ -54,6 +56,10 @@ def _watch_alive(informer: Informer) -> str | None:
 
 def _workers_alive(controller: Controller) -> str | None:
     timeout = controller.spec.timeout
+    if calls := controller.active_calls(longer_than=max(timeout or 0.0, MAP_SECONDS) + DEAD_RUN_SECONDS):
+        oldest_call = calls[0]
+        if timeout is not None or oldest_call.what == MAP.what:
+            return f"{oldest_call.what} {oldest_call.name} cannot be cancelled; it runs for {oldest_call.seconds:.0f} s"
     if timeout is None:
         return None
     stuck = controller.active_runs(longer_than=timeout + DEAD_RUN_SECONDS)

@@ -10,6 +10,7 @@ from typing import Any
 
 import anyio
 
+from kopylite.boundary import CHANNEL, MAP, PERIODIC
 from kopylite.cache import Informer, Record, SharedCache
 from kopylite.client import Resources
 from kopylite.clock import Clock
@@ -33,6 +34,8 @@ ALL_NAMESPACES = ("",)
 
 # A kind that is only read holds a controller up for so long at most: it may be one that the cluster does not have.
 GATE_SECONDS = 10.0
+# A map function reads a few objects. One that takes longer hangs, and holds one of the few that run at a time.
+MAP_SECONDS = 60.0
 
 MakeHandler = Callable[[], Handler | BackgroundHandler]
 
@@ -45,7 +48,7 @@ def sources_of(spec: ControllerSpec, environment: Environment, cache: SharedCach
     complete = FirstSync(sources, environment.clock)
 
     def add(watch: Watch, default: MakeHandler) -> None:
-        make = default if watch.map is None else _mapping(watch.map, watch, environment, complete.wait)
+        make = default if watch.map is None else _mapping(watch.map, watch, spec.timeout, environment, complete.wait)
         sources.extend(_sources(watch, make, cache, places))
 
     add(own, EnqueueObject)
@@ -59,7 +62,7 @@ def sources_of(spec: ControllerSpec, environment: Environment, cache: SharedCach
 def external_sources(spec: ControllerSpec, environment: Environment) -> Iterator[Source]:
     """The sources of a controller that are no watches."""
     for declared in spec.sources:
-        yield _external(declared, environment)
+        yield _external(declared, spec.timeout, environment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +173,7 @@ def _sources(watch: Watch, make: MakeHandler, cache: SharedCache, places: Places
         )
 
 
-def _external(declared: Periodic | Channel, environment: Environment) -> Source:
+def _external(declared: Periodic | Channel, timeout: float | None, environment: Environment) -> Source:
     function = declared.keys if isinstance(declared, Periodic) else declared.open
     name = getattr(function, "__name__", type(function).__name__)
 
@@ -179,13 +182,25 @@ def _external(declared: Periodic | Channel, environment: Environment) -> Source:
 
     if isinstance(declared, Periodic):
         keys = declared.keys
-        return PeriodicSource(declared.seconds, lambda: keys(context()), name=name, clock=environment.clock)
+        return PeriodicSource(
+            declared.seconds,
+            lambda: keys(context()),
+            name=name,
+            clock=environment.clock,
+            timeout=timeout,
+            observe=partial(environment.on_call, PERIODIC.what, name),
+        )
     open_channel = declared.open
-    return ChannelSource(lambda: open_channel(context()), name=name, clock=environment.clock)
+    observe = partial(environment.on_call, CHANNEL.what, name)
+    return ChannelSource(lambda: open_channel(context()), name=name, clock=environment.clock, observe=observe)
 
 
 def _mapping(
-    function: MapFunction, watch: Watch, environment: Environment, caches_complete: Callable[[], Awaitable[None]]
+    function: MapFunction,
+    watch: Watch,
+    timeout: float | None,
+    environment: Environment,
+    caches_complete: Callable[[], Awaitable[None]],
 ) -> MakeHandler:
     """A handler for a user's map function.
 
@@ -207,4 +222,6 @@ def _mapping(
             return []  # a retry would find the same; its next change is an event
         return await function(obj, context)
 
-    return lambda: EnqueueMapped(on_record, name=name, clock=environment.clock)
+    limit = MAP_SECONDS if timeout is None else min(timeout, MAP_SECONDS)
+    observe = partial(environment.on_call, MAP.what, name)
+    return lambda: EnqueueMapped(on_record, name=name, clock=environment.clock, timeout=limit, observe=observe)

@@ -41,6 +41,7 @@ class Environment:
         logger: where `ctx.log` writes.
         clock: source of reconcile ids.
         on_forbidden: told of each run that failed because the API server refused something.
+        on_call: told of each call of a map, periodic or channel function: its kind, its name, and how it ended.
     """
 
     controller: str
@@ -49,6 +50,7 @@ class Environment:
     logger: logging.Logger = LOGGER
     clock: Clock = SYSTEM_CLOCK
     on_forbidden: Callable[[Forbidden], None] = lambda error: None
+    on_call: Callable[[str, str, str], None] = lambda what, name, result: None
 
 
 class ReconcileLogger(logging.LoggerAdapter[logging.Logger]):

@@ -13,6 +13,7 @@ from typing import Final, Protocol, runtime_checkable
 
 import anyio
 
+from kopylite.boundary import MAP, ActiveCall, CallFailed, Guard
 from kopylite.cache import Record
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.errors import RegistrationError
@@ -157,6 +158,8 @@ class EnqueueMapped:
         function: names the keys to reconcile.
         name: of the function, for reasons and logs.
         clock: of the back-off.
+        timeout: seconds after which a call is cancelled, to be made again; None: never.
+        observe: told of each call: "success", "error" or "timeout".
     """
 
     def __init__(
@@ -165,11 +168,24 @@ class EnqueueMapped:
         *,
         name: str = "",
         clock: Clock = SYSTEM_CLOCK,
+        timeout: float | None = None,
+        observe: Callable[[str], None] = lambda result: None,
     ) -> None:
         self._function = function
-        self._name = name or getattr(function, "__name__", type(function).__name__)
+        self._guard: Guard[[_Unmapped], dict[Request, None]] = Guard(
+            MAP,
+            self._requests,
+            name=name or getattr(function, "__name__", type(function).__name__),
+            now=clock.monotonic,
+            timeout=timeout,
+            observe=observe,
+        )
         self._unmapped: dict[ObjectKey, _Unmapped] = {}
         self._queue: WorkQueue[ObjectKey] = WorkQueue(clock=clock, rate_limiter=RateLimiter(MAP_RETRIES))
+
+    def active_calls(self, longer_than: float = 0.0) -> list[ActiveCall]:
+        """The calls in progress that are older than some seconds."""
+        return self._guard.active(longer_than)
 
     def __len__(self) -> int:
         """Objects whose last event is not mapped yet, those whose function runs now left out."""
@@ -196,23 +212,27 @@ class EnqueueMapped:
 
     async def _map(self, key: ObjectKey, priority: int, watched: str, enqueue: Enqueue) -> None:
         unmapped = self._unmapped.pop(key)
-        requests: dict[Request, None] = {}
         try:
-            for record in (unmapped.old, unmapped.new):
-                if record is not None:
-                    requests |= dict.fromkeys(map(Request.of, await self._function(record)))
-        except Exception as error:
+            requests = await self._guard.run(f"{watched} {key}", unmapped)
+        except CallFailed as failed:
             newer = self._unmapped.pop(key, None)
             self._unmapped[key] = unmapped
             if newer is not None:
                 self._merge(key, newer)
             delay = self._queue.add_rate_limited(key, priority=priority)
-            _log.warning("map function %s failed on %s %s: %r; again in %.1f s", self._name, watched, key, error, delay)
+            self._guard.report(failed, f"{watched} {key}", delay)
             return
         self._queue.forget(key)
-        reason = f"{watched} {key} {unmapped.what} via {self._name}"
+        reason = f"{watched} {key} {unmapped.what} via {self._guard.name}"
         for request in requests:
             enqueue(request, reason, priority)
+
+    async def _requests(self, unmapped: _Unmapped) -> dict[Request, None]:
+        requests: dict[Request, None] = {}
+        for record in (unmapped.old, unmapped.new):
+            if record is not None:
+                requests |= dict.fromkeys(map(Request.of, await self._function(record)))
+        return requests
 
     def _merge(self, key: ObjectKey, unmapped: _Unmapped) -> None:
         earlier = self._unmapped.get(key)

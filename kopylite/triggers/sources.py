@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
 from functools import partial
 from typing import Final
 
 import anyio
 
+from kopylite.boundary import CHANNEL, PERIODIC, PREDICATE, ActiveCall, CallFailed, Guard
 from kopylite.cache import Delta, Handle, Informer, SharedCache
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.objects import HasKey, Kind
@@ -19,13 +19,12 @@ from kopylite.triggers.handlers import (
     NORMAL_PRIORITY,
     BackgroundHandler,
     Enqueue,
+    EnqueueMapped,
     Handler,
     PreparedHandler,
 )
 from kopylite.triggers.predicates import Predicate
 from kopylite.workqueue import RateLimit
-
-_log: Final = logging.getLogger("kopylite.triggers")
 
 # A channel that breaks is opened again after 1 s, and after 60 s at most.
 REOPEN: Final = RateLimit(first=1.0, longest=60.0)
@@ -65,7 +64,9 @@ class KindSource:
         self._cache = cache
         self._watched = kind.kind
         self._handler = handler
-        self._predicate = predicate
+        self._predicate: Guard[[Event], bool] | None = None
+        if predicate is not None:
+            self._predicate = Guard(PREDICATE, predicate, now=SYSTEM_CLOCK.monotonic)
         self._handle: Handle | None = None
         self._begun = anyio.Event()
 
@@ -108,15 +109,12 @@ class KindSource:
 
     def _deliver(self, enqueue: Enqueue, delta: Delta) -> None:
         event = event_of(delta)
-        if self._predicate is None or self._passes(self._predicate, event):
+        if self._predicate is None or self._predicate.call(lambda: f"{self._watched} {event.record.key}", True, event):
             self._handler.handle(event, self._watched, enqueue)
 
-    def _passes(self, predicate: Predicate, event: Event) -> bool:
-        try:
-            return predicate(event)
-        except Exception:
-            _log.exception("a predicate failed on %s %s: the event passes", self._watched, event.record.key)
-            return True
+    def active_calls(self, longer_than: float = 0.0) -> list[ActiveCall]:
+        """The calls of a map function that are in progress for longer than some seconds."""
+        return self._handler.active_calls(longer_than) if isinstance(self._handler, EnqueueMapped) else []
 
 
 class ChannelSource:
@@ -130,8 +128,14 @@ class ChannelSource:
     """
 
     def __init__(
-        self, open_channel: Callable[[], AsyncIterable[HasKey]], *, name: str = "channel", clock: Clock = SYSTEM_CLOCK
+        self,
+        open_channel: Callable[[], AsyncIterable[HasKey]],
+        *,
+        name: str = "channel",
+        clock: Clock = SYSTEM_CLOCK,
+        observe: Callable[[str], None] = lambda result: None,
     ) -> None:
+        self._observe = observe
         self.name = name
         self.namespace = ""
         self._open = open_channel
@@ -149,16 +153,21 @@ class ChannelSource:
         """Enqueue each key that comes, until the stream ends."""
         reason = f"{EventType.GENERIC.value} by {self.name}"
         failures = 0
+
+        async def read() -> None:
+            nonlocal failures
+            async for key in self._open():
+                enqueue(Request.of(key), reason, NORMAL_PRIORITY)
+                failures = 0
+
+        guard: Guard[[], None] = Guard(CHANNEL, read, name=self.name, now=self._clock.monotonic, observe=self._observe)
         while True:
             try:
-                async for key in self._open():
-                    enqueue(Request.of(key), reason, NORMAL_PRIORITY)
-                    failures = 0
-                return
-            except Exception as error:
+                return await guard.run("its stream")
+            except CallFailed as failed:
                 delay = REOPEN.delay(failures, self._clock.random())
                 failures += 1
-                _log.warning("%s broke: %r; opening it again in %.1f s", self.name, error, delay)
+                guard.report(failed, "its stream", delay)
             await self._clock.sleep(delay)
 
 
@@ -167,9 +176,11 @@ class PeriodicSource:
 
     Args:
         every: seconds between two rounds. Each pause is 10 % shorter or longer, so that controllers drift apart.
-        keys: whose run; asked at each round. When it fails, the round is left out.
+        keys: whose run; asked at each round. When it fails, the round is repeated after 1 s, doubling to 60 s.
         name: for logs and reasons.
         clock: of the pauses.
+        timeout: seconds after which a round counts as failed; None: never.
+        observe: told of each round: "success", "error" or "timeout".
     """
 
     def __init__(
@@ -179,6 +190,8 @@ class PeriodicSource:
         *,
         name: str = "timer",
         clock: Clock = SYSTEM_CLOCK,
+        timeout: float | None = None,
+        observe: Callable[[str], None] = lambda result: None,
     ) -> None:
         if every <= 0:
             raise ValueError(f"every must be above 0, not {every}")
@@ -187,6 +200,9 @@ class PeriodicSource:
         self._every = every
         self._keys = keys
         self._clock = clock
+        self._guard: Guard[[], list[Request]] = Guard(
+            PERIODIC, self._requests, name=name, now=clock.monotonic, timeout=timeout, observe=observe
+        )
 
     @property
     def synced(self) -> bool:
@@ -200,10 +216,24 @@ class PeriodicSource:
         """Enqueue each round's keys until cancelled; the first round comes after one pause."""
         while True:
             await self._clock.sleep(self._every * (0.9 + 0.2 * self._clock.random()))
+            for request in await self._round():
+                enqueue(request, self.name, LOW_PRIORITY)
+
+    def active_calls(self, longer_than: float = 0.0) -> list[ActiveCall]:
+        """The round in progress, if it is older than some seconds."""
+        return self._guard.active(longer_than)
+
+    async def _round(self) -> list[Request]:
+        """The keys of one round, asked for until they are there."""
+        failures = 0
+        while True:
             try:
-                keys = await self._keys()
-            except Exception as error:
-                _log.warning("%s: no keys this time: %r", self.name, error)
-                continue
-            for key in keys:
-                enqueue(Request.of(key), self.name, LOW_PRIORITY)
+                return await self._guard.run("its round")
+            except CallFailed as failed:
+                delay = REOPEN.delay(failures, self._clock.random())
+                failures += 1
+                self._guard.report(failed, "its round", delay)
+            await self._clock.sleep(delay)
+
+    async def _requests(self) -> list[Request]:
+        return [Request.of(key) for key in await self._keys()]

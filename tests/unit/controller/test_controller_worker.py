@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import logging
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
@@ -413,3 +414,63 @@ def test_workers_that_never_suspend_leave_the_loop_to_others_every_turn() -> Non
     between = [moment for name, moment in turns if name == "neighbour"]
     longest = max(later - earlier for earlier, later in itertools.pairwise(between))
     assert longest <= 2 * TURN
+
+
+class Unspeakable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+    __repr__ = __str__
+
+
+def circle() -> Exception:
+    error, cause = ValueError("a"), ValueError("b")
+    error.__cause__, cause.__cause__ = cause, error
+    return error
+
+
+def nested(levels: int) -> BaseException:
+    error: Exception = ValueError("innermost")
+    for _ in range(levels):
+        error = ExceptionGroup("group", [error])
+    return error
+
+
+@pytest.mark.parametrize("error", [Unspeakable(), ValueError("\ud800"), circle(), nested(3000)], ids=range(4))
+def test_an_exception_that_cannot_be_told_is_an_error_of_its_run_like_any_other(
+    bench: Bench, error: BaseException
+) -> None:
+    logging.raiseExceptions, before = False, logging.raiseExceptions
+    try:
+        bench.play(raises(error), once(A, B, then=1.0))
+    finally:
+        logging.raiseExceptions = before
+    assert bench.notes.results == ["error", "success", "success"]
+
+
+def test_a_result_whose_repr_fails_is_an_error_of_its_run(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    results: list[Any] = [Unspeakable()]
+
+    async def behaviour(ctx: Context, request: Request) -> Result | None:
+        return results.pop() if results else None  # type: ignore[no-any-return]
+
+    bench.play(behaviour, once(A, then=1.0))
+    assert bench.notes.results == ["error", "success"]
+    assert "not <Unspeakable, its __repr__ raised RuntimeError>" in caplog.text
+
+
+TENANT: ContextVar[str] = ContextVar("tenant", default="nobody")
+
+
+def test_a_context_variable_of_one_run_is_not_seen_by_the_next(bench: Bench) -> None:
+    seen: list[str] = []
+
+    async def behaviour(ctx: Context, request: Request) -> Result | None:
+        seen.append(TENANT.get())
+        TENANT.set(request.name)
+        await asyncio.sleep(0)
+        assert TENANT.get() == request.name
+        return None
+
+    bench.play(behaviour, once(A, B, then=1.0))
+    assert seen == ["nobody", "nobody"]

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import pytest
 
+from kopylite.boundary import ActiveCall
 from kopylite.cache import Informer, InformerStatistics, Phase, Scope
 from kopylite.controller import ActiveRun, Controller
 from kopylite.manager.health import DEAD_RUN_SECONDS, DEAD_WATCH_SECONDS, label_of, liveness, readiness
@@ -52,8 +53,14 @@ class FakeController:
     name = "shop"
 
     def __init__(
-        self, *, timeout: float | None = 300.0, longest: float = 0.0, waiting_for: tuple[str, ...] = ()
+        self,
+        *,
+        timeout: float | None = 300.0,
+        longest: float = 0.0,
+        waiting_for: tuple[str, ...] = (),
+        call: ActiveCall | None = None,
     ) -> None:
+        self._call = call
         self.spec = SimpleNamespace(timeout=timeout)
         self._longest = longest
         self._waiting_for = waiting_for
@@ -61,6 +68,9 @@ class FakeController:
     def active_runs(self, longer_than: float = 0.0) -> list[ActiveRun]:
         run = ActiveRun(Request("default", "a"), self._longest, ("created",), "id")
         return [run] if self._longest >= longer_than else []
+
+    def active_calls(self, longer_than: float = 0.0) -> list[ActiveCall]:
+        return [self._call] if self._call is not None and self._call.seconds >= longer_than else []
 
     def statistics(self) -> Any:
         return SimpleNamespace(waiting_for=self._waiting_for)
@@ -127,3 +137,15 @@ def test_labels_tell_scopes_apart_in_one_word() -> None:
     ]
     labels = [label_of(scope) for scope in scopes]
     assert labels == ["pod.v1", "pod.v1:shop", "pod.v1:shop:appin(a,b)", "pod.v1:shop:metadata"]
+
+
+def test_a_map_function_that_cannot_be_cancelled_is_a_reason_for_a_restart() -> None:
+    def failing_after(seconds: float, **arguments: Any) -> dict[str, str]:
+        call = ActiveCall("map function", "users_of", "ConfigMap ns/c", seconds)
+        return failing(liveness(alive, [], [controller(call=call, **arguments)]))
+
+    assert failing_after(200.0, timeout=30.0) == {
+        "workers-shop": "map function users_of cannot be cancelled; it runs for 200 s"
+    }
+    assert failing_after(200.0, timeout=None)
+    assert failing_after(100.0, timeout=30.0) == {}

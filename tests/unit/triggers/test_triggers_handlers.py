@@ -16,6 +16,7 @@ from kopylite.objects import Kind, ObjectKey, OwnerReference
 from kopylite.reconcile import Request
 from kopylite.testing.clock import VirtualClock
 from kopylite.triggers import LOW_PRIORITY, EnqueueMapped, EnqueueObject, EnqueueOwner, event_of
+from kopylite.triggers.handlers import MAPPERS
 from tests.unit.cache.things import thing
 
 Asked = list[tuple[Request, str, int]]
@@ -141,7 +142,7 @@ def test_a_map_function_that_fails_is_called_again_and_nothing_is_lost(caplog: p
     asked = run_mapped([Delta(using("c", 1, "x"), None)], mapping)
     assert [request.name for request, _, _ in asked] == ["x"]
     assert len(mapping.calls) == 6
-    assert "users_of failed on ConfigMap ns/c: RuntimeError('the server is away')" in caplog.text
+    assert "users_of failed on ConfigMap ns/c: RuntimeError: the server is away" in caplog.text
 
 
 def test_events_that_come_meanwhile_are_merged_to_the_first_old_and_the_newest_state() -> None:
@@ -202,3 +203,69 @@ def test_whatever_fails_the_users_of_the_last_state_and_of_each_state_that_was_m
             tasks.cancel_scope.cancel()
 
     clock.run(main)
+
+
+def test_map_functions_that_never_return_are_cancelled_called_again_and_stop_no_other(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """One for each task that calls them: without a limit nothing would ever be mapped again."""
+    clock, calls, asked, results = VirtualClock(), dict[str, int](), list[tuple[Request, str, int]](), list[str]()
+
+    async def users_of(record: Record) -> Iterable[Request]:
+        calls[record.name] = calls.get(record.name, 0) + 1
+        if record.name.startswith("hangs") and calls[record.name] == 1:
+            await anyio.sleep_forever()
+        return [Request("ns", record.name)]
+
+    async def main() -> None:
+        handler = EnqueueMapped(users_of, clock=clock, timeout=30.0, observe=results.append)
+        names = [*(f"hangs-{number}" for number in range(MAPPERS)), "good"]
+        for name in names:
+            handler.handle(event_of(Delta(None, thing(name))), "ConfigMap", lambda *ask: asked.append(ask))
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(handler.run, "ConfigMap", lambda *ask: asked.append(ask))
+            await anyio.sleep(29.0)
+            assert len(handler.active_calls(longer_than=28.0)) == MAPPERS
+            await anyio.sleep(10.0)
+            assert {request.name for request, _, _ in asked} == set(names)
+            assert handler.active_calls() == []
+            tasks.cancel_scope.cancel()
+
+    clock.run(main)
+    assert sorted(results) == ["success"] * (MAPPERS + 1) + ["timeout"] * MAPPERS
+    assert "map function users_of failed on ConfigMap ns/hangs-0: TimeoutError: cancelled after 30 s" in caplog.text
+
+
+@pytest.mark.parametrize("odd", [None, 5, "text", [None], ["name"], [("ns", "name")], [Request("ns", "")]])
+def test_a_map_function_that_returns_something_else_is_told_so_and_called_again(
+    odd: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    mapping, answers = Mapping(), [odd, [Request("ns", "x")]]
+
+    async def users_of(record: Record) -> Iterable[Request]:
+        return answers.pop(0)  # type: ignore[return-value]
+
+    mapping.users_of = users_of  # type: ignore[method-assign]
+    assert [request.name for request, _, _ in run_mapped([Delta(None, thing("c"))], mapping)] == ["x"]
+    assert "map function users_of failed on ConfigMap ns/c" in caplog.text
+
+
+def test_a_map_function_that_awaits_what_was_cancelled_loses_no_event_and_no_task() -> None:
+    clock, asked, left = VirtualClock(), list[tuple[Request, str, int]](), [MAPPERS + 1]
+
+    async def users_of(record: Record) -> Iterable[Request]:
+        if left[0] > 0:
+            left[0] -= 1
+            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            future.cancel()
+            await future
+        return [Request("ns", "x")]
+
+    async def main() -> None:
+        handler = EnqueueMapped(users_of, clock=clock)
+        handler.handle(event_of(Delta(None, thing("c"))), "ConfigMap", lambda *ask: asked.append(ask))
+        with anyio.move_on_after(60):
+            await handler.run("ConfigMap", lambda *ask: asked.append(ask))
+
+    clock.run(main)
+    assert [request.name for request, _, _ in asked] == ["x"]
