@@ -70,7 +70,7 @@ class Indexer:
 
     def _put(self, name: str, record: Record) -> None:
         key = record.key
-        values = self._values(name, record)
+        values = self.values(name, record)
         held = self._held[name].get(key, ())
         if values == held:
             return
@@ -94,7 +94,7 @@ class Indexer:
             if not spaces:
                 del found[value]
 
-    def _values(self, name: str, record: Record) -> tuple[str, ...]:
+    def values(self, name: str, record: Record) -> tuple[str, ...]:
         """What the function says; an object that it fails on has no values, and is named in the log."""
         return self._guards[name].call(lambda: str(record.key), (), record)
 

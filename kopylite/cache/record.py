@@ -173,7 +173,7 @@ class RecordDecoder:
             StreamBroken: it is no list.
         """
         page = decode_list(body)
-        records = [read(self._any_record, item, self._no_list) for item in map(bytes, page.items)]
+        records = [read(self.record, item, self._no_list) for item in map(bytes, page.items)]
         return Page(records, page.resource_version, page.continue_token)
 
     def _no_list(self, item: bytes, error: Exception) -> BadFrame:
@@ -190,7 +190,7 @@ class RecordDecoder:
             return self._special(word, body)
         if word not in _CHANGES:
             raise ValueError(f"unknown type {show(word)}")
-        return word, self._any_record(body)
+        return word, self.record(body)
 
     def _special(self, word: str, body: bytes) -> Frame:
         if word == "ERROR":
@@ -200,7 +200,7 @@ class RecordDecoder:
             metadata.resource_version, (metadata.annotations or {}).get(_INITIAL_EVENTS_END) == "true"
         )
 
-    def _any_record(self, body: bytes) -> Record:
+    def record(self, body: bytes) -> Record:
         """The record also of an object that is nested too deeply, or has odd metadata: others are not to suffer.
 
         What can't be read of its metadata counts as absent. Its body is kept as it is, so whoever reads the object

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import msgspec
 
 from kopylite.cache.indexer import Indexer
-from kopylite.cache.record import Record
+from kopylite.cache.record import Record, RecordDecoder
 from kopylite.cache.selectors import parse_label_selector
 from kopylite.cache.steps import Spaces
-from kopylite.objects import ObjectKey, compare_versions
+from kopylite.objects import Kind, ObjectKey, compare_versions
 
 
 class Delta(msgspec.Struct, frozen=True, eq=False, gc=False):
@@ -85,6 +85,15 @@ class Store:
             selector = parse_label_selector(labels)
             return [record for record in records if selector.matches(record.labels)]
         return [*records]
+
+    def find_in(self, kind: Kind, bodies: Iterable[bytes], index: Mapping[str, str]) -> builtins.list[bytes]:
+        """Of objects as the server lists them, those that the same index functions find."""
+        for name in index:
+            if name not in self._indexer.names:
+                self.add_index(name)
+        decode, values = RecordDecoder(kind).record, self._indexer.values
+        records = map(decode, bodies)
+        return [r.body for r in records if all(wanted in values(name, r) for name, wanted in index.items())]
 
     def newest(self) -> str:
         """The newest version whose changes are all applied; "" before the first list."""

@@ -26,9 +26,9 @@ from kopylite.client.resources import Resources
 from kopylite.client.status import through_status
 from kopylite.client.transport import Transport
 from kopylite.client.upsert import Outcome, Upserts
-from kopylite.client.verbs import WriteOptions, check_scope
+from kopylite.client.verbs import Selection, WriteOptions, check_scope
 from kopylite.clock import SYSTEM_CLOCK, Clock
-from kopylite.errors import Conflict, DecodeError, NotFound, RequestTimeout, UsageError
+from kopylite.errors import Conflict, DecodeError, NotFound, UsageError
 from kopylite.objects import (
     HasKey,
     Kind,
@@ -164,13 +164,13 @@ class Client(LiveClient):
         Args:
             labels: a label selector, e.g. "app=web,tier!=cache".
             fields: a field selector, e.g. "metadata.name=web"; the server is asked, since it knows the fields.
-            index: path and value, e.g. {"spec.config": "a"}; needs a cache, and no request.
+            index: path and value, e.g. {"spec.config": "a"}; needs a cache, and no request unless that is behind this
+                client's writes: then the server's list is searched in the same way.
             invalid: what to do with objects that do not fit the class; see LiveClient.list.
 
         Raises:
             UsageError: an index without a cache, or beside a field selector.
-            RequestTimeout: the cache is not in sync yet, or behind this client's writes, and an index cannot be asked
-                of a server.
+            RequestTimeout: the cache is not in sync yet, and only it has the index.
         """
         adapter = adapter_of(kind)
         if self._namespaces and not namespace and await self.api.is_namespaced(adapter.kind):
@@ -191,8 +191,9 @@ class Client(LiveClient):
         if store is not None and await self._recent.all_settled(adapter.kind, namespace, store):
             found = store.list(namespace, labels or None, index)
             return self.misfits.decode_all(adapter, (stored.body for stored in found), invalid)
-        if index:
-            raise RequestTimeout(f"the cache of {adapter.kind} has not yet seen what this client wrote")
+        if store is not None and index:
+            bodies = await self.api.list_all(adapter.kind, namespace, Selection(labels))
+            return self.misfits.decode_all(adapter, store.find_in(adapter.kind, bodies, index), invalid)
         return await self.live.list(kind, namespace=namespace, labels=labels, fields=fields, invalid=invalid)
 
     @overload

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -53,6 +54,9 @@ class StoreReader(Protocol):
     def list(
         self, namespace: str = "", labels: str | None = None, index: Mapping[str, str] | None = None
     ) -> Iterable[Stored]: ...
+
+    def find_in(self, kind: Kind, bodies: Iterable[bytes], index: Mapping[str, str]) -> builtins.list[bytes]:
+        """Of objects as the server lists them, those that the same index functions find."""
 
     def newest(self) -> str:
         """The newest resourceVersion seen, bookmarks included: everything up to it has been applied."""

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import anyio
 
 from kopylite.cache import Store
-from kopylite.objects import ObjectKey
+from kopylite.objects import Kind, ObjectKey
 from tests.unit.cache.things import thing
 
 KEY = ObjectKey("ns", "a")
@@ -100,3 +101,25 @@ async def test_a_write_is_waited_for_until_its_event_or_a_later_bookmark_comes()
 
 async def test_waiting_ends_with_its_limit() -> None:
     assert not await Store().wait_newer(KEY, "10", 0.01)
+
+
+def test_what_the_server_lists_is_searched_by_the_same_index_functions() -> None:
+    store = Store()
+    store.add_index("by-name", lambda record: [record.name[:1]])
+    names = ("ann", "abe", "bob")
+    bodies = [
+        json.dumps({"metadata": {"name": name, "resourceVersion": "1"}, "spec": {"team": name[-1]}}).encode()
+        for name in names
+    ]
+    kind = Kind("v1", "ConfigMap")
+    assert [json.loads(body)["metadata"]["name"] for body in store.find_in(kind, bodies, {"by-name": "a"})] == [
+        "ann",
+        "abe",
+    ]
+    [found] = store.find_in(kind, bodies, {"by-name": "a", "spec.team": "e"})
+    assert json.loads(found) | {"metadata": {}, "spec": {}} == {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {},
+        "spec": {},
+    }

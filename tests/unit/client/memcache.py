@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -53,6 +54,11 @@ class MemoryStore:
         self, namespace: str = "", labels: str | None = None, index: Mapping[str, str] | None = None
     ) -> Iterable[StoredObject]:
         return [stored for key, stored in self.objects.items() if not namespace or key.namespace == namespace]
+
+    def find_in(self, kind: Kind, bodies: Iterable[bytes], index: Mapping[str, str]) -> builtins.list[bytes]:
+        """As an index of dotted paths of two names does."""
+        wanted = [(path.split("."), value) for path, value in index.items()]
+        return [body for body in bodies if all(json.loads(body)[a].get(b) == value for (a, b), value in wanted)]
 
     def newest(self) -> str:
         return self.version
