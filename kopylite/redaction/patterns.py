@@ -31,7 +31,8 @@ _NAME = re.compile(
 )
 _IS_NAME = re.compile(rf"(?:{_NAMES})s?\Z", re.IGNORECASE)
 _DATA = re.compile(
-    rf"(?<![\w.-])(?P<name>data|stringData|string_data)(?P<closing>{_QUOTE})?(?P<separator>\s{{0,4}}[:=][ \t]{{0,8}})"
+    r"(?:(?<![\w.-])|(?<=\\n))(?P<name>data|stringData|string_data)"
+    rf"(?P<closing>{_QUOTE})?(?P<separator>\s{{0,4}}[:=][ \t]{{0,8}})"
 )
 _SECRET = re.compile(rf"kind(?:{_QUOTE})?\s{{0,4}}[:=]\s{{0,4}}(?:{_QUOTE})?Secret(?:List)?\b|\bV1Secret|\bSecret\(")
 # An operation of a JSON patch.
@@ -53,6 +54,7 @@ _SHAPES: tuple[tuple[str, re.Pattern[str], str], ...] = (
     # The same in base64: "-----BEGI".
     ("ls0tls1crudj", re.compile(r"LS0tLS1CRUdJ[A-Za-z0-9+/=_\s-]{0,8}(?:[A-Za-z0-9+/=_-]|\\n)*"), MARK),
     ("://", re.compile(r"(?<=://)[^\s/\"'<>]{1,512}@"), f"{MARK}@"),
+    ("@", re.compile(r"(?<=:)[^\s:/\"'<>]{1,256}(?=@(?:tcp|unix)\()"), MARK),
     ("_", re.compile(r"(?<![A-Za-z0-9])(?:gh[oprsu]_|github_pat_)[A-Za-z0-9_]{16,}"), MARK),
     ("glpat-", re.compile(r"glpat-[\w-]{16,}"), MARK),
     ("xox", re.compile(r"(?<![A-Za-z0-9])xox[a-z]-[\w-]{8,}"), MARK),
@@ -138,6 +140,8 @@ def _end_of_value(text: str, found: re.Match[str]) -> int:
     opening = text[max(0, found.start() - 1) : found.start()]
     if closing is None and opening in ('"', "'") and (quote := text.find(opening, begin, line_end)) >= 0:
         return quote  # 'Authorization: Bearer …'
+    if text.startswith("\\n", begin):
+        return line_end  # a block of YAML in a repr
     if "=" in found["separator"] or not found["separator"].endswith((" ", "\t")):
         bare = _BARE.match(text, begin)
         return bare.end() if bare is not None else begin
