@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,10 +13,12 @@ from kopylite.apiserver.access.authentication import Authenticator, impersonated
 from kopylite.apiserver.core import MAX_BODY_BYTES, Core, error_response, too_large
 from kopylite.apiserver.request.request import Request, Response, parse_query
 from kopylite.apiserver.world import Disconnect
-from kopylite.errors import ApiError
+from kopylite.errors import ApiError, GatewayTimeout
 
 # Upstream compresses answers from 128 KiB on.
 _COMPRESS_BYTES = 128 * 1024
+# How long a body may stand still.
+_BODY_IDLE_SECONDS = 30.0
 # All warnings of an answer together; upstream truncates there.
 _MAX_WARNING_BYTES = 4096
 
@@ -100,12 +103,21 @@ async def _read(http: web.BaseRequest) -> bytes:
         return b""
     parts: list[bytes] = []
     size = 0
-    while part := await http.content.readany():
+    while part := await _next_part(http):
         size += len(part)
         if size > MAX_BODY_BYTES:
             raise too_large()
         parts.append(part)
     return b"".join(parts)
+
+
+async def _next_part(http: web.BaseRequest) -> bytes:
+    """Raises GatewayTimeout: the client has stopped in the middle of its body."""
+    try:
+        async with asyncio.timeout(_BODY_IDLE_SECONDS):
+            return await http.content.readany()
+    except TimeoutError:
+        raise GatewayTimeout("Timeout: the body of the request did not come") from None
 
 
 def _certificate(http: web.BaseRequest) -> Mapping[str, Any] | None:

@@ -31,6 +31,11 @@ if TYPE_CHECKING:
 
 # Bodies may nest 1,000 deep (request.bodies.MAX_DEPTH), and some ways through an object take six frames a level.
 _RECURSION_LIMIT = 8000
+# A connection without a whole request is closed after this time, be it idle or half-sent; kube-apiserver's IdleTimeout.
+_IDLE_SECONDS = 90.0
+# Go's DefaultMaxHeaderBytes.
+_MAX_HEADER_BYTES = 1 << 20
+_MAX_FILES = 65_536
 # Open watches end at once when the server stops; this is for answers still being written.
 _SHUTDOWN_SECONDS = 0.5
 
@@ -172,7 +177,16 @@ class ApiServer:
         authenticator = Authenticator(users, anonymous=self.options.anonymous, lookup=self.assembly.token_user)
         self.assembly.token_review = authenticator.token_user
         # A client that leaves ends its watch: the place in the history must not be held for nobody.
-        server = web.Server(Front(self.core, authenticator), handler_cancellation=True, access_log=None)
+        server = web.Server(
+            Front(self.core, authenticator),
+            handler_cancellation=True,
+            access_log=None,
+            keepalive_timeout=_IDLE_SECONDS,
+            max_line_size=_MAX_HEADER_BYTES,
+            max_field_size=_MAX_HEADER_BYTES,
+            auto_decompress=False,  # a compressed body is refused, as the real server does: it could be a bomb
+        )
+        _allow_many_connections()
         self._connections = lambda: list(server.connections)
         runner = web.ServerRunner(server, shutdown_timeout=_SHUTDOWN_SECONDS)
         await runner.setup()
@@ -206,3 +220,15 @@ class ApiServer:
 
         assert self.authority is not None, "made before the bootstrap"
         return server_context(self.authority, [self.options.host, "localhost", "127.0.0.1"])
+
+
+def _allow_many_connections() -> None:
+    """Let the process open as many files as it may; Go's runtime does the same. A thousand slow clients need it."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, _MAX_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -146,7 +146,7 @@ def port_number(field: str, value: int) -> Errors:
 def port_name_errors(name: str) -> list[str]:
     """Why `name` is no IANA service name."""
     found = []
-    if len(name) > 15:
+    if len(name.encode()) > 15:
         found.append("must be no more than 15 characters")
     if not re.fullmatch(r"[-a-z0-9]*", name):
         found.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
@@ -164,7 +164,7 @@ def port_number_or_name(field: str, value: int | str) -> Errors:
 
 
 def config_key(field: str, key: str) -> Errors:
-    if len(key) > 253:
+    if len(key.encode()) > 253:
         return [invalid(field, key, "must be no more than 253 characters")]
     if not _CONFIG_KEY.fullmatch(key):
         return [invalid(field, key, _CONFIG_KEY_TEXT)]

@@ -43,7 +43,7 @@ def _descriptor_problem(schedule: str) -> str:
     if schedule.startswith("@every "):
         return (
             ""
-            if re.fullmatch(r"@every (\d+(\.\d+)?(ns|us|µs|ms|s|m|h))+", schedule)
+            if re.fullmatch(r"@every (\d++(\.\d++)?(ns|us|µs|ms|s|m|h))++", schedule)
             else (f'failed to parse duration {schedule}: time: invalid duration "{schedule.removeprefix("@every ")}"')
         )
     return f"unrecognized descriptor: {schedule}"

@@ -10,9 +10,10 @@ from kopylite.apiserver.builtin.quantities import rounded_to_milli
 
 Object = dict[str, Any]
 
-_COMPONENT = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+# Possessive where it can be, so that no text is looked at twice.
+_COMPONENT = r"[a-z0-9]++(?:(?:__|[._]|-++)[a-z0-9]++)*+"
 _IMAGE = re.compile(
-    rf"(?:[A-Za-z0-9.\-\[\]:]+/)?{_COMPONENT}(?:/{_COMPONENT})*(?::(?P<tag>\w[\w.\-]{{0,127}}))?(?P<digest>@\S+:\S+)?"
+    rf"(?:[A-Za-z0-9.\-\[\]:]++/)?{_COMPONENT}(?:/{_COMPONENT})*+(?::(?P<tag>\w[\w.\-]{{0,127}}))?(?P<digest>@[^\s:]++:\S++)?"
 )
 
 

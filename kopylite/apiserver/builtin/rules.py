@@ -37,7 +37,7 @@ def _prefixed(check: Callable[[str], list[str]]) -> NameErrors:
 
 def _cron_job_name(name: str) -> list[str]:
     # Eleven characters are left for the names of its jobs.
-    return subdomain_errors(name) + (["must be no more than 52 characters"] if len(name) > 52 else [])
+    return subdomain_errors(name) + (["must be no more than 52 characters"] if len(name.encode()) > 52 else [])
 
 
 _subdomain = _prefixed(subdomain_errors)

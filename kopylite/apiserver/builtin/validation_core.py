@@ -209,9 +209,9 @@ def new_event(obj: Object) -> Errors:
         value = obj.get(field, "")
         if not value:
             found.append(required(field))
-        if len(value) > limit:
+        if len(value.encode()) > limit:
             found.append(invalid(field, "", f"can have at most {limit} characters"))
-    if len(obj.get("note", "")) > _MAX_NOTE:
+    if len(obj.get("note", "").encode()) > _MAX_NOTE:
         found.append(invalid("message", "", f"can have at most {_MAX_NOTE} characters"))
     if obj.get("type") not in ("Normal", "Warning"):
         found.append(invalid("type", "", f"has invalid value: {obj.get('type', '')}"))

@@ -45,7 +45,7 @@ def ingress(obj: Object) -> Errors:
 
 
 def _wildcard_errors(host: str) -> list[str]:
-    found = ["must be no more than 253 characters"] if len(host) > 253 else []
+    found = ["must be no more than 253 characters"] if len(host.encode()) > 253 else []
     return found if _WILDCARD.fullmatch(host) else [*found, _WILDCARD_TEXT]
 
 

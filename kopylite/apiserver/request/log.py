@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from kopylite.apiserver.request.request import Request, Response, Target
 
 MAX_ENTRIES = 10_000
+# Of the bodies and answers that are kept; the oldest requests go first.
+MAX_BODY_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +45,29 @@ class RequestLog:
     """
 
     def __init__(self) -> None:
-        self._entries: deque[LoggedRequest] = deque(maxlen=MAX_ENTRIES)
+        self._entries: deque[LoggedRequest] = deque()
+        self._bytes = 0
         self.bodies = False
 
     def add(self, moment: float, request: Request, target: Target, response: Response) -> None:
         kept = (request.body, response.body) if self.bodies else (b"", b"")
+        self._bytes += sum(map(len, kept))
         entry = LoggedRequest(
             moment, request.user.name, request.agent, request.method, target, request.query, response.status, *kept
         )
+        if len(self._entries) == MAX_ENTRIES:
+            self._drop()
         self._entries.append(entry)
+        while self._bytes > MAX_BODY_BYTES:
+            self._drop()
+
+    def _drop(self) -> None:
+        oldest = self._entries.popleft()
+        self._bytes -= len(oldest.body) + len(oldest.answer)
 
     def clear(self) -> None:
         self._entries.clear()
+        self._bytes = 0
 
     def __iter__(self) -> Iterator[LoggedRequest]:
         return iter(list(self._entries))

@@ -64,7 +64,7 @@ def _printable(text: str) -> str:
 
 
 def _manager_errors(manager: str) -> list[FieldError]:
-    if len(manager) > 128:
+    if len(manager.encode("utf-8", "replace")) > 128:
         return [FieldError("FieldValueTooLong", "fieldManager", "may not be more than 128 bytes")]
     for index, char in enumerate(manager):
         if not char.isprintable():

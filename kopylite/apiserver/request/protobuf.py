@@ -19,6 +19,8 @@ import msgspec
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 _MAGIC = b"k8s\x00"
+# A varint has at most ten bytes.
+_LAST_SHIFT = 63
 _META = "k8s.io.apimachinery.pkg.apis.meta.v1"
 _RUNTIME = "k8s.io.apimachinery.pkg.runtime"
 _EXTENSIONS = "k8s.io.apiextensions-apiserver.pkg.apis.apiextensions.v1"
@@ -109,6 +111,8 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
         if byte < 0x80:
             return result, position
         shift += 7
+        if shift > _LAST_SHIFT:
+            raise MalformedProtobuf("proto: integer overflow")
 
 
 def _message(name: str, data: bytes) -> Any:

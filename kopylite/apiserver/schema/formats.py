@@ -9,7 +9,6 @@ import ipaddress
 import re
 from collections.abc import Callable
 from datetime import date
-from email.headerregistry import Address
 from urllib.parse import urlsplit
 
 from kopylite.apiserver.schema.regex import compile_go
@@ -26,6 +25,9 @@ _CARD = (
 )
 _BYTE = r"(0|[1-9]\d?|1\d\d?|2[0-4]\d|25[0-5])"
 _SHORT_NAME = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~\u0080-\U0010ffff-]++"
+# RFC 5322 as Go's net/mail reads it: atoms or a quoted text, then a domain or a literal.
+_EMAIL = re.compile(rf'(?:{_ATOM}(?:\.{_ATOM})*+|"(?:[^"\\\r\n]|\\.)++")@(?:{_ATOM}(?:\.{_ATOM})*+|\[[^\[\]\\\s]++\])')
 _DURATION_UNITS = ("nano", "micro", "milli", "second", "minute", "hour", "day", "week")
 
 
@@ -52,12 +54,9 @@ def _is_uri(text: str) -> bool:
 
 
 def _is_email(text: str) -> bool:
-    inner = re.search(r"<([^<>]+)>\s*$", text)
-    try:
-        address = Address(addr_spec=(inner[1] if inner else text).strip())
-    except Exception:  # the parser raises several unrelated types
-        return False
-    return bool(address.username and address.domain)
+    head, opened, rest = text.rstrip().rpartition("<")
+    named = opened and rest.endswith(">") and "<" not in head
+    return _EMAIL.fullmatch((rest[:-1] if named else text).strip()) is not None
 
 
 def _is_hostname(text: str) -> bool:
@@ -143,10 +142,10 @@ def _is_datetime(text: str) -> bool:
 
 def _is_duration(text: str) -> bool:
     """Go's time.ParseDuration, or numbers with units in Scala's words ("2 hours")."""
-    if re.fullmatch(r"[-+]?(0|((\d+(\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h))+)", text):
+    if re.fullmatch(r"[-+]?(0|((\d++(\.\d*+)?|\.\d++)(ns|us|µs|μs|ms|s|m|h))++)", text):
         return True
     short = {"ns", "us", "µs", "ms", "s", "m", "h", "d", "w", "wk", "mi", "micros", "millis", "min", "hr"}
-    units = [unit.lower() for unit in re.findall(r"\d+\s*([A-Za-zµ]+)", text)]
+    units = [unit.lower() for unit in re.findall(r"(?<!\d)\d++\s*+([A-Za-zµ]++)", text)]
     return any(unit in short or unit.startswith(_DURATION_UNITS) for unit in units)
 
 

@@ -36,7 +36,7 @@ _VALUE_TEXT = (
 
 def subdomain_errors(name: str) -> list[str]:
     """Why `name` is no DNS-1123 subdomain (at most 253 characters)."""
-    errors = ["must be no more than 253 characters"] if len(name) > 253 else []
+    errors = ["must be no more than 253 characters"] if len(name.encode("utf-8", "replace")) > 253 else []
     if not _SUBDOMAIN_RE.fullmatch(name):
         errors.append(_SUBDOMAIN_TEXT)
     return errors
@@ -44,7 +44,7 @@ def subdomain_errors(name: str) -> list[str]:
 
 def label_errors(name: str) -> list[str]:
     """Why `name` is no DNS-1123 label (at most 63 characters)."""
-    errors = ["must be no more than 63 characters"] if len(name) > 63 else []
+    errors = ["must be no more than 63 characters"] if len(name.encode("utf-8", "replace")) > 63 else []
     if not _LABEL_RE.fullmatch(name):
         errors.append("must not contain dots" if _SUBDOMAIN_RE.fullmatch(name) else _LABEL_TEXT)
     return errors
@@ -65,7 +65,7 @@ def label_key_errors(key: str) -> list[str]:
             )
     if not name:
         errors.append("name part must be non-empty")
-    elif len(name) > 63:
+    elif len(name.encode("utf-8", "replace")) > 63:
         errors.append("name part must be no more than 63 bytes")
     if not _NAME_RE.fullmatch(name):
         errors.append(f"name part {_CHARACTERS} {_EXAMPLES}")
@@ -73,7 +73,7 @@ def label_key_errors(key: str) -> list[str]:
 
 
 def label_value_errors(value: str) -> list[str]:
-    errors = ["must be no more than 63 bytes"] if len(value) > 63 else []
+    errors = ["must be no more than 63 bytes"] if len(value.encode("utf-8", "replace")) > 63 else []
     if not _LABEL_VALUE_RE.fullmatch(value):
         errors.append(_VALUE_TEXT)
     return errors
@@ -97,7 +97,7 @@ _DNS1035_TEXT = (
 
 def dns1035_errors(name: str) -> list[str]:
     """Why `name` is no DNS-1035 label (at most 63 characters, starts with a letter)."""
-    errors = ["must be no more than 63 characters"] if len(name) > 63 else []
+    errors = ["must be no more than 63 characters"] if len(name.encode("utf-8", "replace")) > 63 else []
     if not _DNS1035_RE.fullmatch(name):
         errors.append(_DNS1035_TEXT)
     return errors

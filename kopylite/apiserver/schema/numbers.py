@@ -32,3 +32,14 @@ def _number(number: float) -> int | float:
     """A whole number has the shortest digits that read back as this float, and zeros, as Go writes it."""
     whole = number.is_integer() and abs(number) < _EXPONENT
     return int(Decimal(repr(number))) if whole else number
+
+
+def same_in_go(one: Any, other: Any) -> bool:
+    """Go's DeepEqual of decoded JSON: the float 1.0 is not the integer 1, and neither is `true`."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same_in_go(value, other[key]) for key, value in one.items())
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(same_in_go, one, other))
+    return bool(one == other)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import bisect
 import heapq
+import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -81,11 +82,16 @@ class Change:
     def version(self) -> int:
         return self.record.version
 
+    @property
+    def size(self) -> int:
+        """Bytes that the history may hold for it: the object before and after, and the event once it was encoded."""
+        return 2 * len(self.record.body) + (len(self.previous.body) if self.previous is not None else 0)
+
 
 class Subscription:
-    """A reader's place in the history of one collection. Close it when done."""
+    """A reader's place in the history of one collection. Close it when done; forgotten, it holds nothing either."""
 
-    __slots__ = ("_collection", "position")
+    __slots__ = ("__weakref__", "_collection", "position")
 
     def __init__(self, collection: Collection, position: int) -> None:
         self._collection = collection
@@ -111,7 +117,8 @@ class Subscription:
             try:
                 await future
             finally:
-                if not future.done():
+                # Woken, it is no longer in the list; a wait that was given up must not stay there for ever.
+                if future in log.waiters:
                     log.waiters.remove(future)
 
     @property
@@ -138,7 +145,9 @@ class Collection:
         self.first = 0
         self.changes: list[Change] = []
         self.waiters: list[asyncio.Future[None]] = []
-        self.subscriptions: set[Subscription] = set()
+        # Weak: a stream that nobody ever began to read must not hold the history.
+        self.subscriptions: weakref.WeakSet[Subscription] = weakref.WeakSet()
+        self.changes_bytes = 0
         self.closed = False
 
     def apply(self, change: Change) -> None:
@@ -152,6 +161,7 @@ class Collection:
                 bisect.insort(self.keys, key)
             self.records[key] = change.record
         self.changes.append(change)
+        self.changes_bytes += change.size
         self.wake()
 
     def wake(self) -> None:
@@ -211,22 +221,27 @@ class Collection:
         index = bisect.bisect_right(self.changes, self.oldest, key=lambda c: c.version)
         self._drop(min(index, unread - self.first))
 
-    def trim(self, keep: int, before: float) -> None:
-        """Keep at most `keep` changes, and none that is older than the time `before`."""
+    def trim(self, keep: int, before: float, keep_bytes: int) -> None:
+        """Keep at most `keep` changes of `keep_bytes` bytes, and none that is older than the time `before`."""
         index = bisect.bisect_left(self.changes, before, key=lambda c: c.time)
         if len(self.changes) - index > keep:
             index = len(self.changes) - keep
+        held = self.changes_bytes - sum(change.size for change in self.changes[:index])
+        while held > keep_bytes and index < len(self.changes):
+            held -= self.changes[index].size
+            index += 1
         if index > 0:
             self.oldest = max(self.oldest, self.changes[index - 1].version)
             self._drop(index)
 
     def _drop(self, count: int) -> None:
         if count > 0:
+            self.changes_bytes -= sum(change.size for change in self.changes[:count])
             del self.changes[:count]
             self.first += count
 
     def copy(self) -> Collection:
         twin = Collection(self.oldest)
         twin.records, twin.keys = dict(self.records), list(self.keys)
-        twin.first, twin.changes = self.first, list(self.changes)
+        twin.first, twin.changes, twin.changes_bytes = self.first, list(self.changes), self.changes_bytes
         return twin

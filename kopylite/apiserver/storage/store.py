@@ -20,6 +20,8 @@ MAX_OBJECT_BYTES = 1536 * 1024
 # etcd is compacted each 5 minutes; kube-apiserver's watch cache keeps at least 75 s and up to 102,400 events.
 HISTORY_SECONDS = 300.0
 HISTORY_EVENTS = 20_000
+# Of the history of each collection. Watchers from before what is kept list anew.
+HISTORY_BYTES = 64 * 1024 * 1024
 
 
 class AlreadyStored(Exception):
@@ -202,10 +204,12 @@ class Store:
         collection = self.collection(storage)
         collection.apply(change)
         # In portions, so that dropping from the front of the list stays cheap per write.
-        if len(collection.changes) > self.history_events * 1.25 or (
-            collection.changes[0].time < now - self.history_seconds * 1.25
+        if (
+            len(collection.changes) > self.history_events * 1.25
+            or collection.changes_bytes > HISTORY_BYTES * 1.25
+            or collection.changes[0].time < now - self.history_seconds * 1.25
         ):
-            collection.trim(self.history_events, now - self.history_seconds)
+            collection.trim(self.history_events, now - self.history_seconds, HISTORY_BYTES)
         for observer in self.observers:
             observer(storage, change)
         return record

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
+
+import msgspec
 
 from kopylite.apiserver.schema import objectmeta
 from kopylite.apiserver.schema.field_errors import (
@@ -101,14 +104,14 @@ def drop_duplicate_owners(metadata: dict[str, Any]) -> list[str]:
     owners = metadata.get("ownerReferences")
     if not owners or len(owners) < 2:
         return []
-    distinct: list[dict[str, Any]] = []
-    for owner in owners:
-        if owner not in distinct:
-            distinct.append(owner)
+    texts = [msgspec.json.encode(owner, order="deterministic") for owner in owners]
+    distinct = dict(zip(texts, owners, strict=True))
     if len(distinct) == len(owners):
         return []
-    metadata["ownerReferences"] = distinct
-    uids = ", ".join(dict.fromkeys(str(o.get("uid", "")) for o in owners if owners.count(o) > 1))
+    metadata["ownerReferences"] = list(distinct.values())
+    times = Counter(texts)
+    repeated = (owner for text, owner in zip(texts, owners, strict=True) if times[text] > 1)
+    uids = ", ".join(dict.fromkeys(str(owner.get("uid", "")) for owner in repeated))
     text = (
         ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may "
         f"reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {uids}"
@@ -197,9 +200,13 @@ def _in_go_order(value: Any) -> str:
     return json.dumps({key: value[key] for key in _OWNER_FIELDS if key in value}, separators=(",", ":"))
 
 
+# Each of these errors shows all owners: a real server makes as many as there are, and gigabytes of text of them.
+_MAX_CONTROLLER_ERRORS = 10
+
+
 def _owner_errors(owners: Any) -> list[FieldError]:
     errors: list[FieldError] = []
-    controller = ""
+    controller, controllers = "", 0
     for index, owner in enumerate(owners):
         where = f"metadata.ownerReferences[{index}]"
         group, _, version = str(owner.get("apiVersion", "")).rpartition("/")
@@ -216,7 +223,8 @@ def _owner_errors(owners: Any) -> list[FieldError]:
             errors.append(invalid(where, RawText(_in_go_order(owner)), text))
         if owner.get("controller"):
             this = f"{owner.get('kind')}/{owner.get('name')}"
-            if controller:
+            if controller and controllers < _MAX_CONTROLLER_ERRORS:
+                controllers += 1
                 text = (
                     f'Only one reference can have Controller set to true. Found "true" in references for {controller} '
                     f"and {this}"

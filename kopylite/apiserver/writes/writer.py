@@ -12,7 +12,7 @@ import msgspec
 from kopylite.apiserver.patching.apply import update_managed_fields
 from kopylite.apiserver.request.options import WriteOptions
 from kopylite.apiserver.schema.field_errors import FieldError, invalid_error
-from kopylite.apiserver.schema.numbers import to_go_numbers
+from kopylite.apiserver.schema.numbers import same_in_go, to_go_numbers
 from kopylite.apiserver.storage.history import Record
 from kopylite.apiserver.storage.store import AlreadyStored, Moved, TooLarge
 from kopylite.apiserver.world import (
@@ -311,4 +311,4 @@ def _registry_key(call: Call) -> str:
 def _changed(obj: dict[str, Any], old: dict[str, Any], has_status: bool) -> bool:
     """Whether anything differs that generation counts."""
     aside = ("metadata", "status") if has_status else ("metadata",)
-    return any(obj.get(key) != old.get(key) for key in obj.keys() | old.keys() if key not in aside)
+    return any(not same_in_go(obj.get(key), old.get(key)) for key in obj.keys() | old.keys() if key not in aside)

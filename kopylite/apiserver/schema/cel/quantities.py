@@ -14,7 +14,7 @@ QUANTITIES = Library()
 _QUANTITY, _SEMVER = "kubernetes.Quantity", "kubernetes.Semver"
 _BINARY = {unit: Decimal(2) ** (10 * (i + 1)) for i, unit in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"))}
 _DECIMAL = {unit: Decimal(10) ** (3 * (i - 3)) for i, unit in enumerate(("n", "u", "m", "", *"kMGTPE"))}
-_NUMBER = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))([numkMGTPE]|[KMGTPE]i|[eE][+-]?\d+)?")
+_NUMBER = re.compile(r"([+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++))([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]{1,5})?")
 _QUANTITY_TEXT = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 _VERSION = re.compile(
     r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(?:-([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?(?:\+([0-9A-Za-z.-]+))?"

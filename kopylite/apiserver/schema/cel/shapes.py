@@ -139,16 +139,16 @@ def _bytes(text: str) -> bytes | str:
 
 def parse_duration(text: str) -> timedelta | None:
     """A duration in Go's notation (`1h30m`, `-1.5s`) or in words (`2 minutes`); None if it is none."""
-    match = re.fullmatch(r"([-+]?)((?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+|0)", text)
+    match = re.fullmatch(r"([-+]?)((?:(?:\d++(?:\.\d*+)?|\.\d++)(?:ns|us|µs|μs|ms|s|m|h))++|0)", text)
     if match is None:
         return _spoken_duration(text)
-    parts = re.findall(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)", match[2])
+    parts = re.findall(r"(\d++(?:\.\d*+)?|\.\d++)(ns|us|µs|μs|ms|s|m|h)", match[2])
     seconds = sum(float(number) * _DURATION_UNITS[unit] for number, unit in parts)
     return timedelta(seconds=-seconds if match[1] == "-" else seconds)
 
 
 def _spoken_duration(text: str) -> timedelta | None:
-    found = re.findall(r"(\d+)\s*([A-Za-zµ]+)", text)
+    found = re.findall(r"(?<!\d)(\d++)\s*+([A-Za-zµ]++)", text)
     units = [
         next((s for names, s in _SPOKEN if unit.lower() in names or unit.lower().startswith(names[-1])), None)
         for _, unit in found
