@@ -1,0 +1,167 @@
+"""One client does not stop the others: slow ones, many, large objects, and watches that ended."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import gzip
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import anyio
+import pytest
+
+from kopylite.apiserver import front
+from kopylite.apiserver import server as server_module
+from kopylite.apiserver.request.request import Request, Response
+from kopylite.apiserver.server import ApiServer, ApiServerOptions
+from kopylite.apiserver.storage.store import HISTORY_BYTES
+from kopylite.apiserver.world import Disconnect
+from tests.unit.apiserver.conftest import CONFIG_MAPS, CRDS, WIDGETS, Api
+
+EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
+
+
+@pytest.fixture
+async def listening(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ApiServer]:
+    monkeypatch.setattr(server_module, "_IDLE_SECONDS", 1.0)
+    monkeypatch.setattr(front, "_BODY_IDLE_SECONDS", 0.2)
+    async with ApiServer(ApiServerOptions(anonymous=True)) as server:
+        yield server
+
+
+async def exchange(server: ApiServer, sent: bytes) -> bytes:
+    """Everything that comes back until the server closes."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    writer.write(sent)
+    with anyio.fail_after(20):
+        answer = await reader.read()
+    writer.close()
+    return answer
+
+
+async def test_a_half_sent_request_is_closed(listening: ApiServer) -> None:
+    assert await exchange(listening, b"GET /version HTTP/1.1\r\nHost: x\r\nX-Slow: ") == b""
+
+
+async def test_a_body_that_stands_still_is_answered_and_closed(listening: ApiServer) -> None:
+    head = f"POST {CONFIG_MAPS} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 100\r\n\r\n{{"
+    answer = await exchange(listening, head.encode())
+    assert answer.startswith(b"HTTP/1.1 504 ")
+
+
+async def test_more_half_sent_requests_than_files_by_default_stop_nobody(listening: ApiServer) -> None:
+    slow = [await asyncio.open_connection("127.0.0.1", listening.port) for _ in range(300)]
+    for _, writer in slow:
+        writer.write(b"GET /version HTTP/1.1\r\n")
+    answer = await exchange(listening, b"GET /version HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 200 ")
+    for _, writer in slow:
+        writer.close()
+
+
+async def test_long_headers_and_paths_are_taken_as_by_a_real_server(listening: ApiServer) -> None:
+    for query, header in (("x" * 9000, ""), ("", "X-Long: " + "a" * 200_000 + "\r\n")):
+        request = f"GET /version?{query} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{header}\r\n"
+        assert (await exchange(listening, request.encode())).startswith(b"HTTP/1.1 200 ")
+
+
+async def test_a_compressed_body_is_not_unpacked(listening: ApiServer) -> None:
+    bomb = gzip.compress(json.dumps({"metadata": {"name": "a"}, "data": {"a": "a" * 2_000_000}}).encode())
+    head = f"POST {CONFIG_MAPS} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Encoding: gzip\r\n"
+    answer = await exchange(listening, f"{head}Content-Length: {len(bomb)}\r\n\r\n".encode() + bomb)
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b"(1f8b08" in answer
+
+
+async def test_a_token_that_is_no_ascii_is_unauthorized(listening: ApiServer) -> None:
+    request = "GET /version HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer é\r\n\r\n"
+    assert (await exchange(listening, request.encode())).startswith(b"HTTP/1.1 401 ")
+
+
+async def test_the_history_of_large_objects_is_bounded_by_bytes(api: Api) -> None:
+    await api.config_map("big")
+    collection = api.world.store.collection("configmaps")
+    for index in range(120):
+        data = {"data": {"a": f"{index:04}" + "x" * 1_000_000}}
+        assert (await api.call("PATCH", f"{CONFIG_MAPS}/big", data))[0] == 200
+        held = sum(change.size for change in collection.changes)
+        assert held == collection.changes_bytes <= HISTORY_BYTES * 1.25 + 3 * 1_001_000
+    expired = await api.watch(f"{CONFIG_MAPS}?watch=1&resourceVersion=1001")
+    assert (await expired.next())["object"]["code"] == 410
+
+
+async def test_ended_watches_leave_nothing_behind(api: Api) -> None:
+    collection = api.world.store.collection("configmaps")
+    for _ in range(20):
+        events = await api.watch(f"{CONFIG_MAPS}?watch=1&resourceVersion={api.world.store.version}")
+        with anyio.move_on_after(0.01):
+            await events.next()
+        await events.close()
+    del events
+    gc.collect()
+    assert collection.waiters == []
+    assert len(collection.subscriptions) == 0
+
+
+async def test_a_watch_that_was_cut_before_its_first_event_holds_no_history(api: Api) -> None:
+    async def cut(request: Request, response: Response) -> Response:
+        raise Disconnect
+
+    api.world.hooks.after.append(cut)
+    with pytest.raises(Disconnect):
+        await api.respond("GET", f"{CONFIG_MAPS}?watch=1")
+    gc.collect()
+    assert len(api.world.store.collection("configmaps").subscriptions) == 0
+
+
+async def test_a_float_is_another_value_than_the_integer_it_equals(api: Api, open_crd: dict[str, Any]) -> None:
+    await api.create(CRDS, open_crd)
+    start = (
+        b'{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"},"spec":{"size":1,"n":1,"list":[1]}}'
+    )
+    await api.create(WIDGETS, start)
+    stored = await api.get(f"{WIDGETS}/a")
+    whole = json.dumps(stored).replace('"n": 1,', '"n": 1.0,').encode()
+    status, put = await api.call("PUT", f"{WIDGETS}/a", whole)
+    assert (status, put.get("metadata", {}).get("generation")) == (200, 2), put["message"]
+    assert put["spec"] == {"size": 1, "n": 1, "list": [1]}
+    status, patched = await api.call("PATCH", f"{WIDGETS}/a", b'{"spec":{"list":[1.0]}}')
+    assert (status, patched["metadata"]["generation"]) == (200, 3)
+    status, same = await api.call("PATCH", f"{WIDGETS}/a", b'{"spec":{"list":[1]}}')
+    assert (status, same["metadata"]["generation"]) == (200, 3)
+
+
+@pytest.mark.parametrize(("field", "limit", "said"), [("note", 1024, "message"), ("reason", 128, "reason")])
+async def test_the_limits_of_events_count_bytes(api: Api, field: str, limit: int, said: str) -> None:
+    def event(text: str) -> dict[str, Any]:
+        full = {
+            "reason": "a",
+            "note": "a",
+            "action": "a",
+            "reportingController": "example.com/a",
+            "reportingInstance": "a",
+        }
+        regarding = {"kind": "Pod", "name": "a", "namespace": "default"}
+        times = {
+            "eventTime": "2024-01-01T00:00:00.000000Z",
+            "type": "Normal",
+            "regarding": regarding,
+            "reportingController": "example.com/a",
+        }
+        return {"metadata": {"generateName": "e-"}, **full, **times, field: text}
+
+    assert (await api.call("POST", EVENTS, event("é" * (limit // 2))))[0] == 201
+    status, answer = await api.call("POST", EVENTS, event("é" * (limit // 2 + 1)))
+    assert status == 422
+    assert f"{said}: Invalid value: " in answer["message"]
+    assert f"can have at most {limit} characters" in answer["message"]
+
+
+async def test_thousands_of_owners_are_checked(api: Api) -> None:
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "controller": True}
+    owners = [{**owner, "name": f"a{i}", "uid": f"u{i}"} for i in range(5000)]
+    status, answer = await api.call("POST", CONFIG_MAPS, {"metadata": {"name": "a", "ownerReferences": owners}})
+    assert status == 422
+    assert "Only one reference can have Controller set to true" in answer["message"]
