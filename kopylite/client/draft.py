@@ -42,7 +42,7 @@ class Draft:
         literal: the parts of `desired` that were edited in place, by id; see `overlay`.
     """
 
-    __slots__ = ("_body", "_key", "_obj", "adapter", "desired", "field", "literal", "stored")
+    __slots__ = ("_body", "_hash", "_key", "_obj", "adapter", "desired", "field", "literal", "stored")
 
     def __init__(self, kind: Kind | type[Any], key: ObjectKey, obj: Any, stored: dict[str, Any]) -> None:
         self.adapter: Adapter[Any] = adapter_of(kind)
@@ -53,6 +53,7 @@ class Draft:
         self.desired = stored
         self.literal: dict[int, Any] = {}
         self._body = b""
+        self._hash: int | None = None
 
     @classmethod
     def of(cls, kind: Kind | type[Any], key: ObjectKey, body: bytes) -> Self:
@@ -101,7 +102,9 @@ class Draft:
             returned.close()
             raise UsageError(f"shape of {self.adapter.kind} {self._key} is async: a plain function is needed")
         wire = self.adapter.encode(obj)
-        self.literal = {id(written): written for part, written in paired(obj, wire) if id(part) in handed_out}
+        # A dict's wire form has the dict's own parts.
+        pairs = () if is_dict else paired(obj, wire)
+        self.literal = handed_out if is_dict else {id(new): new for part, new in pairs if id(part) in handed_out}
         self.literal[id(wire)] = wire
         if as_read:
             wire = as_stored(wire, as_read, self.stored, self.literal)
@@ -129,8 +132,10 @@ class Draft:
 
     def fingerprint(self) -> tuple[str, int]:
         """The version of the stored object, and a hash of all that a verdict depends on beside it."""
-        kept = [name for name, part in self.desired.items() if id(part) in self.literal]
-        return self.stored["metadata"].get("resourceVersion") or "", hash(encode([kept, self.desired]))
+        if self._hash is None:
+            kept = [name for name, part in self.desired.items() if id(part) in self.literal]
+            self._hash = hash(encode([kept, self.desired]))
+        return self.stored["metadata"].get("resourceVersion") or "", self._hash
 
     def _name(self) -> None:
         desired = self.desired.get("metadata") or {}

@@ -88,10 +88,14 @@ class Overlay:
 
     def _dict(self, stored: Any, desired: Any, field: Field, named: Names, others: Names) -> Any:
         merged = dict(stored)
+        bare = not named and not others
         for name, value in desired.items():
-            step = f"f:{name}"
             old = stored.get(name, ABSENT)
-            new = self._value(old, value, field.child(name), named.get(step) or NONE, others.get(step) or NONE)
+            if type(value) is str and value == old:
+                continue  # most values are equal texts
+            mine = NONE if bare else named.get(f"f:{name}") or NONE
+            theirs = NONE if bare else others.get(f"f:{name}") or NONE
+            new = self._value(old, value, field.child(name), mine, theirs)
             if new is ABSENT:
                 merged.pop(name, None)
             elif new is not old:

@@ -174,8 +174,10 @@ class Upserts:
         refused = _hash(draft.stored, merged)
         if refused and (known is None or known.refused != refused):
             return False
-        uid = draft.stored["metadata"].get("uid") or ""
-        self._remember(draft.name, _Known(uid, self._shared_names(draft, names), refused, draft.fingerprint()))
+        uid, held = draft.stored["metadata"].get("uid") or "", draft.fingerprint()
+        same = known is not None and known.held is not None and known.held[1] == held[1]
+        shared = known.names if known is not None and same else self._shared_names(draft, names)
+        self._remember(draft.name, _Known(uid, shared, refused, held))
         return True
 
     def _settle(self, draft: Draft, answer: bytes, names: Names, options: WriteOptions) -> Any:

@@ -16,6 +16,7 @@ from kopylite.objects.wireschema import camel
 
 # Instances of models have it beside their fields, as a cached property would be.
 _READ = "_kopylite_read"
+_SCALARS = frozenset({str, int, float, bool, type(None)})
 
 
 def read_from(obj: Any, raw: bytes) -> None:
@@ -36,13 +37,20 @@ def bytes_of(obj: Any) -> bytes | None:
 
 def parts_of(value: Any) -> list[Any]:
     """All maps, lists and models in a value, itself included, by Python's own structure."""
-    found = []
+    found: list[Any] = []
     waiting = [value]
     while waiting:
         part = waiting.pop()
-        if isinstance(part, dict | list) or _is_model(part):
-            found.append(part)
-            waiting += part if isinstance(part, list) else part.values() if isinstance(part, dict) else _inside(part)
+        if isinstance(part, dict):
+            inside: Any = part.values()
+        elif isinstance(part, list):
+            inside = part
+        elif _is_model(part):
+            inside = (inner for _, inner in _named(part))
+        else:
+            continue
+        found.append(part)
+        waiting += [inner for inner in inside if type(inner) not in _SCALARS]
     return found
 
 
@@ -61,10 +69,6 @@ def paired(value: Any, wire: Any) -> Iterator[tuple[Any, Any]]:
 
 def _is_model(value: Any) -> bool:
     return isinstance(value, BaseModel) or hasattr(type(value), "attribute_map")
-
-
-def _inside(model: Any) -> Iterator[Any]:
-    return (inner for _, inner in _named(model))
 
 
 def _named(model: Any) -> Iterator[tuple[str, Any]]:

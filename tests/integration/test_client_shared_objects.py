@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import enum
 from collections.abc import Callable
 from typing import Any
 
@@ -387,3 +388,24 @@ async def test_a_status_edited_in_place_is_sent(client: Client, app: MyApp) -> N
     assert (await client.patch_status(copied, copied["status"])).status == {}
     read["spec"]["image"] = "y"
     assert (await client.patch(read, {"spec": read["spec"]}))["spec"]["image"] == "y"
+
+
+async def test_a_whole_float_is_written_as_the_integer_that_was_read(
+    cluster: Cluster, client: Client, app: MyApp
+) -> None:
+    class Replicas(float, enum.Enum):
+        ONE = 1.0
+
+    read = await client.live.get(Kind("example.com/v1", "MyApp"), app)
+    for one in (1.0, Replicas.ONE):
+        read["spec"]["replicas"] = one
+        read = await client.update(read)
+        assert await client.patch(read, {"spec": {"replicas": one}}) is read, "nothing to change"
+        await client.live.patch(read, {"spec": {"replicas": one}})
+
+    def shape(obj: Unstructured) -> None:
+        obj["spec"] = {"image": "x", "replicas": 1.0}
+
+    _, outcome = await client.create_or_update(Kind("example.com/v1", "MyApp"), app, shape)
+    assert outcome is UNCHANGED
+    assert (await client.live.get(MyApp, app)).generation == 1
