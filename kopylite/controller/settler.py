@@ -15,6 +15,7 @@ from kopylite.errors import (
     ApiError,
     DecodeError,
     Forbidden,
+    ForgottenAwait,
     KopyliteError,
     ReconcileTimeout,
     ServiceUnavailable,
@@ -155,6 +156,9 @@ class Settler:
         LOGGER.log(level, "%s: %s%s", text, message, where, exc_info=trace, extra={"fields": context.fields()})
         if isinstance(error, Forbidden):
             self._on_forbidden(error)
+        if not isinstance(error, ForgottenAwait):
+            for forgotten in context.forgotten:
+                LOGGER.error("%s", forgotten, extra={"fields": context.fields()})
 
     async def report(self) -> None:
         """Say from time to time how often what was told before has happened since; until cancelled."""

@@ -12,7 +12,7 @@ from kopylite.controller.outcome import Settlement, settle_error, settle_result
 from kopylite.controller.reasons import Reasons
 from kopylite.controller.settler import Settler
 from kopylite.controller.spec import ControllerSpec
-from kopylite.errors import QueueShutDown, ReconcileTimeout
+from kopylite.errors import ForgottenAwait, QueueShutDown, ReconcileTimeout
 from kopylite.reconcile.context import RUNNING, Context, Environment
 from kopylite.reconcile.request import Request
 from kopylite.workqueue import WorkQueue
@@ -122,6 +122,8 @@ class Worker:
             context = self._begin(request, priority)
             try:
                 settlement = settle_result(await in_fresh_context(reconcile, context, request))
+                if context.forgotten:
+                    raise ForgottenAwait("; ".join(context.forgotten))
             except asyncio.CancelledError as error:
                 if cancelled_from_outside():
                     raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 from kopylite.diagnostics.hotloop import HotLoops
 from kopylite.diagnostics.log import JsonFormatter, TextFormatter, configure_logging
 from kopylite.diagnostics.stall import StallStatistics, StallWatch
+from kopylite.diagnostics.unawaited import forgotten_awaits
 from kopylite.diagnostics.waiting import WaitingReport
 from kopylite.redaction import redact
 
@@ -16,5 +17,6 @@ __all__ = [
     "TextFormatter",
     "WaitingReport",
     "configure_logging",
+    "forgotten_awaits",
     "redact",
 ]

@@ -27,7 +27,7 @@ from kopylite.client import AiohttpTransport, Api, ClientConfig, LiveClient
 from kopylite.client.transport import MAX_CONNECTIONS
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.controller import Controller
-from kopylite.diagnostics import StallWatch, WaitingReport
+from kopylite.diagnostics import StallWatch, WaitingReport, forgotten_awaits
 from kopylite.errors import RegistrationError, UsageError
 from kopylite.manager.assembly import Assembly, Ground, Operator, assemble, prepare
 from kopylite.manager.connection import missing_namespaces, wait_for_server
@@ -131,6 +131,7 @@ class Manager:
             logger.warning("stopped before it ran: nothing was begun")
             return True
         async with AsyncExitStack() as stack:
+            stack.enter_context(forgotten_awaits())
             for server in self._servers:
                 await stack.enter_async_context(server)
                 logger.info("listening on http://%s for %s", server.address, " and ".join(server.paths))

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import anyio
 
@@ -15,9 +15,10 @@ from kopylite.cache import Informer, Record, SharedCache
 from kopylite.client import Resources
 from kopylite.clock import Clock
 from kopylite.controller import Channel, ControllerSpec, MapFunction, Periodic, Source, Watch
-from kopylite.errors import DecodeError, KopyliteError
+from kopylite.errors import DecodeError, ForgottenAwait, KopyliteError
 from kopylite.objects import Kind, adapter_of, kind_of
 from kopylite.reconcile import Context, Environment, Request
+from kopylite.reconcile.context import RUNNING
 from kopylite.triggers import (
     BackgroundHandler,
     ChannelSource,
@@ -36,6 +37,9 @@ ALL_NAMESPACES = ("",)
 GATE_SECONDS = 10.0
 # A map function reads a few objects. One that takes longer hangs, and holds one of the few that run at a time.
 MAP_SECONDS = 60.0
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 MakeHandler = Callable[[], Handler | BackgroundHandler]
 
@@ -184,7 +188,7 @@ def _external(declared: Periodic | Channel, timeout: float | None, environment: 
         keys = declared.keys
         return PeriodicSource(
             declared.seconds,
-            lambda: keys(context()),
+            lambda: _in_run(now := context(), keys, now),
             name=name,
             clock=environment.clock,
             timeout=timeout,
@@ -193,6 +197,15 @@ def _external(declared: Periodic | Channel, timeout: float | None, environment: 
     open_channel = declared.open
     observe = partial(environment.on_call, CHANNEL.what, name)
     return ChannelSource(lambda: open_channel(context()), name=name, clock=environment.clock, observe=observe)
+
+
+async def _in_run(context: Context, function: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call a function of the user that is no reconcile, with its log lines and forgotten awaits known as its own."""
+    RUNNING.set(context)  # in a context of its own, which ends with the call: see Guard
+    result = await function(*args, **kwargs)
+    if context.forgotten:
+        raise ForgottenAwait("; ".join(context.forgotten))
+    return result
 
 
 def _mapping(
@@ -220,7 +233,7 @@ def _mapping(
         except DecodeError as error:
             environment.client.misfits.tell(adapter.kind, error)
             return []  # a retry would find the same; its next change is an event
-        return await function(obj, context)
+        return await _in_run(context, function, obj, context)
 
     limit = MAP_SECONDS if timeout is None else min(timeout, MAP_SECONDS)
     observe = partial(environment.on_call, MAP.what, name)

@@ -73,14 +73,16 @@ class Context:
         request: namespace and name of the object to reconcile.
         reasons: why this run happens, e.g. "Deployment changed", merged over all events since the last run. For
             logs and diagnosis only: never decide by it, since after a restart the reason is always the same.
+        forgotten: async functions that the run called without `await`, with their lines: they make it fail.
     """
 
-    __slots__ = ("_environment", "_id", "_log", "client", "reasons", "request")
+    __slots__ = ("_environment", "_id", "_log", "client", "forgotten", "reasons", "request")
 
     def __init__(self, environment: Environment, request: Request, reasons: tuple[str, ...] = ()) -> None:
         self.client = environment.client
         self.request = request
         self.reasons = reasons
+        self.forgotten: list[str] = []
         self._environment = environment
         self._id = ""
         self._log: ReconcileLogger | None = None
