@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kopylite.cache.record import Page
+from kopylite.cache.record import Bookmark, Page
 from kopylite.cache.steps import FindKind, ListPage, OpenWatch, Probe, Sleep
 from kopylite.cache.watchstate import WatchState
-from kopylite.errors import ConnectionFailed, Expired, StreamBroken
+from kopylite.errors import ConnectionFailed, Expired, KindNotFound, StreamBroken
 
 
 def expire(state: WatchState, now: float) -> None:
@@ -40,3 +40,65 @@ def test_after_an_outage_an_expired_version_leads_to_a_list_at_once_but_a_storm_
     pause = state.next(0.5)
     assert isinstance(pause, Sleep)
     assert pause.seconds > 10
+
+
+def watching(now: float = 0.0) -> WatchState:
+    """With an open watch at version 100."""
+    state = WatchState(streaming=False)
+    state.next(0.5)
+    state.found()
+    state.next(0.5)
+    state.listed(Page([], "100", ""))
+    open_watch(state, now)
+    return state
+
+
+def open_watch(state: WatchState, now: float) -> None:
+    step = state.next(0.5)
+    assert isinstance(step, OpenWatch)
+    state.opening(step, now)
+    state.opened(now)
+
+
+def test_a_watch_that_lived_for_a_minute_lets_the_next_list_be_forced_at_once() -> None:
+    state = watching()
+    for now in (1.0, 61.5, 122.0):
+        state.failed(Expired("too old resource version"), now, 0.5)
+        assert isinstance(state.next(0.5), ListPage), "each watch since the last list has lived for a minute"
+        state.listed(Page([], "100", ""))
+        open_watch(state, now)
+
+
+def test_a_kind_that_was_away_long_ago_is_looked_for_as_one_that_never_was() -> None:
+    state = watching()
+    for now in (0.0, 1000.0):
+        state.failed(KindNotFound("404"), now + 10, 0.5)
+        assert state.next(0.5) == FindKind(True), "at once"
+        for passed in (0.0, 1.0, 300.0):
+            state.kind_missing(KindNotFound("gone"), now + 10 + passed, 0.5)
+            pause = state.next(0.5)
+            assert isinstance(pause, Sleep)
+            assert (pause.seconds <= 1) is (passed < 300)
+            assert state.next(0.5) == FindKind(True)
+        state.found()
+        state.next(0.5)
+        state.listed(Page([], "100", ""))
+        open_watch(state, now + 400)
+
+
+def test_silence_is_death_where_a_bookmark_has_come_and_before_the_watch_is_open() -> None:
+    state = watching()
+    assert not state.silence_is_death
+    state.received(("BOOKMARK", Bookmark("101", False)))
+    assert state.silence_is_death
+    state.failed(StreamBroken("reset"), 500.0, 0.5)
+    state.next(0.5)
+    state.probed("101", 500.0, 0.5)
+    open_watch(state, 500.0)
+    assert state.silence_is_death, "it is remembered of the kind"
+    fresh = watching()
+    fresh.closed(10.0, 0.5)
+    step = fresh.next(0.5)
+    assert isinstance(step, OpenWatch)
+    fresh.opening(step, 10.0)
+    assert fresh.silence_is_death, "headers come at once"
