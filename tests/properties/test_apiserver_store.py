@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kopylite.apiserver.storage.history import DELETED, Collection
-from kopylite.apiserver.storage.store import AlreadyStored, Store
+from kopylite.apiserver.storage.store import HISTORY_BYTES, AlreadyStored, Store
 
 STORAGE = "widgets.example.com"
 KEYS = [f"{namespace}/{name}" for namespace in ("a", "a-b", "b") for name in ("x", "y", "z")]
@@ -115,7 +115,7 @@ def test_after_trimming_a_version_is_either_whole_or_refused(
     store = Store()
     model = play(store, script)
     collection = store.collection(STORAGE)
-    collection.trim(keep, before=0.0)
+    collection.trim(keep, 0.0, HISTORY_BYTES)
     store.compact(1000 + compacted_at)
     for version, then in model.states.items():
         if version < collection.oldest:

@@ -37,10 +37,10 @@ class ServiceAccountTokens:
 
     async def request(self, call: Call) -> Response:
         """POST serviceaccounts/NAME/token. Raises NotFound or Invalid."""
+        given = read_typed(call.request, _REQUEST)
         account = self._world.lookup("", "serviceaccounts", call.target.namespace, call.target.name)
         if account is None:
             raise call.not_found()
-        given = read_typed(call.request, _REQUEST)
         spec = given.get("spec") or {}
         seconds = spec.get("expirationSeconds") or _DEFAULT_SECONDS
         if seconds < _SHORTEST_SECONDS:
