@@ -332,3 +332,73 @@ def test_what_comes_with_an_extra_is_imported_where_it_is_used() -> None:
             for name in names:
                 found = {distribution(one) for one in distributions().get(name.split(".")[0], ())}
                 assert not found & extra, f"{relative(path)}:{node.lineno} imports {name} at its top"
+
+
+# Where bytes of the server are parsed, and where functions of the user are called: what holds one, by its name.
+PARSING = {"client/codec.py", "client/resources.py", "cache/record.py", "manager/connection.py"}
+PARSER = re.compile(r"msgspec\.json\.decode|json\.loads|_decode_\w+|decode")
+USERS_FUNCTIONS = {
+    "controller/worker.py": {"reconcile", "self._spec.reconcile"},
+    "triggers/handlers.py": {"self._function"},
+    "triggers/sources.py": {"self._keys", "self._open", "predicate", "self._predicate"},
+    "cache/indexer.py": {"values", "function", "self.names[name]"},
+}
+GUARDS = {"read", "Guard", "in_fresh_context"}
+
+
+def functions_of(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    yield from (node for node in ast.walk(tree_of(path)) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)))
+
+
+def guarded_names(path: Path) -> set[str]:
+    """The functions that a module hands to a guard instead of calling them."""
+    calls = [node for node in ast.walk(tree_of(path)) if isinstance(node, ast.Call)]
+    handed = [arg for call in calls if ast.unparse(call.func) in GUARDS for arg in call.args]
+    inner = [arg.args[0] if isinstance(arg, ast.Call) and arg.args else arg for arg in handed]
+    return {ast.unparse(arg).removeprefix("self.") for arg in inner}
+
+
+def calls_outside_of_guards(function: ast.AST) -> Iterator[ast.Call]:
+    """Calls that no `except Exception` (or BaseException) around them catches, and that no lambda defers."""
+    todo = [*ast.iter_child_nodes(function)]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, (ast.Lambda, ast.FunctionDef, ast.AsyncFunctionDef)):
+            continue
+        if isinstance(node, ast.Try):
+            caught = {ast.unparse(handler.type) for handler in node.handlers if handler.type is not None}
+            todo += [*node.handlers, *node.orelse, *node.finalbody]
+            todo += [] if caught & {"Exception", "BaseException"} else node.body
+            continue
+        if isinstance(node, ast.Call):
+            yield node
+        todo += ast.iter_child_nodes(node)
+
+
+@pytest.mark.parametrize("name", sorted(PARSING))
+def test_whatever_parses_bytes_of_the_server_is_reached_through_the_guard(name: str) -> None:
+    path = PACKAGE / name
+    guarded, parses = guarded_names(path), re.compile(PARSER)
+    exposed: set[str] = set()
+    while True:
+        more = {
+            function.name
+            for function in functions_of(path)
+            if function.name not in guarded | exposed
+            for call in calls_outside_of_guards(function)
+            if (called := ast.unparse(call.func).removeprefix("self.")) in exposed or parses.fullmatch(called)
+        }
+        if not more:
+            break
+        exposed |= more
+    assert not {function for function in exposed if not function.startswith("_")}, f"{name}: not under `read`"
+
+
+@pytest.mark.parametrize("name", sorted(USERS_FUNCTIONS))
+def test_functions_of_the_user_are_called_by_a_guard_alone(name: str) -> None:
+    path, guarded = PACKAGE / name, guarded_names(PACKAGE / name)
+    for function in functions_of(path):
+        if function.name in guarded:
+            continue
+        for call in calls_outside_of_guards(function):
+            assert ast.unparse(call.func) not in USERS_FUNCTIONS[name], f"{name}:{call.lineno} in {function.name}"

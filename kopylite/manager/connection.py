@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 import anyio
-import msgspec
 
+from kopylite.boundary import json_object, printable
 from kopylite.client import ApiRequest, ClientConfig, LiveClient, Transport
 from kopylite.clock import Clock
 from kopylite.errors import ConnectionFailed, KopyliteError, KubeconfigError, TransportError, api_error
@@ -24,10 +24,6 @@ LONGEST_PAUSE = 5.0
 
 NAMESPACE = Kind("v1", "Namespace")
 NAMESPACES_AT_A_TIME = 8
-
-
-class _Version(msgspec.Struct):
-    git_version: str = msgspec.field(name="gitVersion")
 
 
 async def wait_for_server(transport: Transport, config: ClientConfig, limit: float, clock: Clock) -> None:
@@ -65,10 +61,10 @@ async def _try(transport: Transport, config: ClientConfig) -> ConnectionFailed |
         return ConnectionFailed(_not_an_api_server(config.server, stream.status, body))
     version = "of a version that it does not tell"  # that may be forbidden, and is no matter
     if stream.status == 200:
-        try:
-            version = msgspec.json.decode(body, type=_Version).git_version
-        except msgspec.MsgspecError:
+        found = json_object(body).get("gitVersion")
+        if not isinstance(found, str):
             return ConnectionFailed(f"{config.server} is no Kubernetes API server: its /version is none")
+        version = printable(found)
     logger.info("connected to %s, Kubernetes %s, by %s", config.server, version, config.source)
     return None
 
