@@ -213,3 +213,20 @@ def test_a_round_that_hangs_or_gives_something_odd_is_repeated_and_not_left_out(
     clock.run(main)
     assert results == ["timeout", "error", "success"]
     assert moments[2] - moments[0] < 40.0
+
+
+def test_a_channel_that_brought_something_is_opened_again_soon_however_often_it_breaks() -> None:
+    clock, opened = VirtualClock(), 0
+
+    async def channel() -> AsyncIterator[ObjectKey]:
+        nonlocal opened
+        opened += 1
+        yield ObjectKey("ns", f"k{opened}")
+        if opened < 7:
+            raise ConnectionError("gone")
+
+    async def main() -> None:
+        await ChannelSource(channel, clock=clock).run(Asked())
+
+    clock.run(main)
+    assert clock.monotonic() <= 6.0
