@@ -18,7 +18,7 @@ from kopylite.apiserver.request.request import Request, Response
 from kopylite.apiserver.server import ApiServer, ApiServerOptions
 from kopylite.apiserver.storage.store import HISTORY_BYTES
 from kopylite.apiserver.world import Disconnect
-from tests.unit.apiserver.conftest import CONFIG_MAPS, CRDS, WIDGETS, Api
+from tests.unit.apiserver.conftest import CONFIG_MAPS, CRDS, WIDGETS, Api, widget_crd
 
 EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
 
@@ -165,3 +165,34 @@ async def test_thousands_of_owners_are_checked(api: Api) -> None:
     status, answer = await api.call("POST", CONFIG_MAPS, {"metadata": {"name": "a", "ownerReferences": owners}})
     assert status == 422
     assert "Only one reference can have Controller set to true" in answer["message"]
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "self.all(x, self.all(y, self.all(z, x + y + z >= 0)))",
+        "self.filter(x, self.exists(y, self.exists(z, x + y + z < 0))).size() == 0",
+        "self.map(x, self.map(y, self.map(z, x + y + z))).size() > 0",
+        "self.all(i, x, self.all(j, y, self.all(k, z, x + y + z >= 0)))",
+        "'a'" + ".replace('a', 'aaaaaaaaaa')" * 7 + ".size() > 0",
+    ],
+)
+async def test_a_rule_that_computes_too_long_is_stopped(api: Api, rule: str) -> None:
+    numbers = {"type": "array", "items": {"type": "integer"}, "x-kubernetes-validations": [{"rule": rule}]}
+    schema = {"type": "object", "properties": {"n": numbers}}
+    await api.create(CRDS, widget_crd(schema={"openAPIV3Schema": schema}, subresources={}))
+    head = {"apiVersion": "example.com/v1", "kind": "Widget"}
+    status, answer = await api.call("POST", WIDGETS, {**head, "metadata": {"name": "a"}, "n": list(range(1500))})
+    assert status == 422
+    assert "operation cancelled: actual cost limit exceeded" in answer["message"]
+    # The limit is that of one object: the next one has its own.
+    small = await api.call("POST", WIDGETS, {**head, "metadata": {"name": "b"}, "n": [1]})
+    assert small[0] == (422 if "replace" in rule else 201), small[1]
+
+
+@pytest.mark.parametrize("name", ["spend", "0spend", "k_0spend"])
+async def test_what_counts_the_cost_cannot_be_called(api: Api, name: str) -> None:
+    numbers = {"type": "integer", "x-kubernetes-validations": [{"rule": f"{name}(-1000)"}]}
+    schema = {"type": "object", "properties": {"n": numbers}}
+    status, _ = await api.call("POST", CRDS, widget_crd(schema={"openAPIV3Schema": schema}, subresources={}))
+    assert status == 422

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from kopylite.apiserver.schema.cel.addresses import ADDRESSES
+from kopylite.apiserver.schema.cel.budget import spend
 from kopylite.apiserver.schema.cel.conversions import CONVERSIONS
 from kopylite.apiserver.schema.cel.engine import OptionalValue
 from kopylite.apiserver.schema.cel.library import CallFailed, Library, no_overload
@@ -79,6 +80,7 @@ def optional_map(pairs: list[Any], flags: list[bool]) -> dict[Any, Any]:
 @LIBRARY.add("pairs", "list")
 def pairs(value: Any) -> list[list[Any]]:
     """[key, value] of a map, [index, element] of a list."""
+    spend(10 * len(value))  # each becomes a list of its own
     return [list(pair) for pair in (value.items() if isinstance(value, dict) else enumerate(value))]
 
 
@@ -120,3 +122,8 @@ def unordered_add(a: list[Any], b: list[Any], keys: list[str]) -> list[Any]:
 
 def _map_key(element: dict[str, Any], keys: list[str]) -> tuple[Any, ...]:
     return tuple(element.get(key) for key in keys)
+
+
+@LIBRARY.add("0spend", "bool", is_global=True)  # no expression can call such a name
+def _spend(cost: int) -> bool:
+    return spend(cost)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from kopylite.apiserver.schema.cel.budget import begin_call
 from kopylite.apiserver.schema.cel.engine import Context, OptionalValue, compile_text
 from kopylite.apiserver.schema.cel.functions import LIBRARY
 from kopylite.apiserver.schema.cel.library import CallFailed
@@ -75,6 +76,7 @@ class Program:
         """
         if self.unsupported:
             raise EvaluationFailed(self.unsupported)
+        begin_call()
         try:
             return self._program.execute(context)
         except (KeyError, IndexError, TypeError, ValueError, ArithmeticError, RuntimeError) as error:

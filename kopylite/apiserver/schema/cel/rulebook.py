@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kopylite.apiserver.schema import field_errors as errors
+from kopylite.apiserver.schema.cel.budget import begin_object
 from kopylite.apiserver.schema.cel.program import (
     NO_OVERLOAD,
     CompileProblem,
@@ -188,6 +189,7 @@ class RuleNode:
 
     def start(self, value: Any, old: Any, path: str, correlation: Correlation | None, found: Found) -> None:
         """Evaluate the rules of a whole value; `found` gets errors, and the texts of forgiven ones."""
+        begin_object()
         self.validate(value, old, path, Ratchet(correlation), found)
 
     def validate(self, value: Any, old: Any, path: str, ratchet: Ratchet, found: Found) -> None:

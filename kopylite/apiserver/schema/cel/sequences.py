@@ -6,6 +6,7 @@ import itertools
 from itertools import pairwise
 from typing import Any
 
+from kopylite.apiserver.schema.cel import budget
 from kopylite.apiserver.schema.cel.conversions import string
 from kopylite.apiserver.schema.cel.engine import OptionalValue
 from kopylite.apiserver.schema.cel.library import CallFailed, Library
@@ -55,6 +56,9 @@ def upper_ascii(text: str) -> str:
 
 @SEQUENCES.add("replace", "string")
 def replace(text: str, old: str, new: str, limit: int = -1) -> str:
+    if len(new) > len(old):
+        times = text.count(old)
+        budget.check_length(len(text) + (times if limit < 0 else min(times, limit)) * (len(new) - len(old)))
     return text.replace(old, new, limit)
 
 

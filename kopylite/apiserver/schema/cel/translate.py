@@ -58,6 +58,8 @@ _LITERAL_CHECKS: dict[str, Callable[[str], bool]] = {
     "timestamp": lambda text: parse_time(text) is not None,
 }
 Scope = Mapping[str, Shape]
+_CALL_COST = "100"
+_COPIES = 50
 
 
 @dataclass(slots=True)
@@ -297,7 +299,14 @@ class _Translator:
         result = _BOOL if function in ("all", "exists", "exists_one") else _LIST
         if function == "filter" and shape.kind == "list":
             result = shape
-        return f"{target}.{function}({name}, {', '.join(text for text, _ in parts)})", result
+        loop = f"{target}.{function}({name}, {', '.join(text for text, _ in parts)})"
+        # A target that is more than a path is counted where it is made, or has few elements.
+        size = f"{target}.size()"
+        cost = _CALL_COST if "(" in target or "[" in target else size
+        if cost == size and result is not _BOOL:  # the evaluator copies what it has at each step
+            cost = f"{size} + {size} * {size} / {_COPIES}"
+        paid = self._function("k_0spend", cost)
+        return f"({paid} ? {loop} : {'false' if result is _BOOL else '[]'})", result
 
     def _optional_map(self, node: Call, name: str, scope: Scope) -> tuple[str, Shape]:
         assert node.target is not None
