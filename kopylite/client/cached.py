@@ -213,8 +213,8 @@ class Client(LiveClient):
         literally: what it takes out goes. A part that it puts in whole, `obj["spec"] = {...}`, names the fields that
         matter: what the server or others have added to it stays, and None takes a field out. A field that this
         operator named before and names no longer goes. Lists whose elements have keys (containers, variables,
-        conditions, owners; in a CustomResource class those marked `list_map` and `list_set`) are merged by them; any
-        other list is one value. A request is sent when that makes a difference to the server.
+        conditions, owners; in a custom resource those that its class or CRD marks) are merged by them; any other list
+        is one value. A request is sent when that makes a difference to the server.
 
         What was named before is known over restarts too: upserts write as the field manager NAME-upsert, so that the
         object's managedFields say it. They are read once per object and process, when there is something to send, or

@@ -19,7 +19,7 @@ from kopylite.objects import (
     adapter_of,
     set_controller_reference,
 )
-from kopylite.objects.fields import Field, fields_of
+from kopylite.objects.fields import Field
 from kopylite.objects.reading import paired, parts_of
 from kopylite.objects.secretadapter import is_secret
 from kopylite.objects.wirevalues import wire_value
@@ -44,9 +44,9 @@ class Draft:
 
     __slots__ = ("_body", "_hash", "_key", "_obj", "adapter", "desired", "field", "literal", "stored")
 
-    def __init__(self, kind: Kind | type[Any], key: ObjectKey, obj: Any, stored: dict[str, Any]) -> None:
+    def __init__(self, kind: Kind | type[Any], key: ObjectKey, obj: Any, stored: dict[str, Any], field: Field) -> None:
         self.adapter: Adapter[Any] = adapter_of(kind)
-        self.field: Field = fields_of(kind, self.adapter.kind)
+        self.field = field
         self._key = key
         self._obj = obj
         self.stored = stored
@@ -56,14 +56,14 @@ class Draft:
         self._hash: int | None = None
 
     @classmethod
-    def of(cls, kind: Kind | type[Any], key: ObjectKey, body: bytes) -> Self:
+    def of(cls, kind: Kind | type[Any], key: ObjectKey, body: bytes, field: Field) -> Self:
         """A draft of a stored object."""
-        draft = cls(kind, key, adapter_of(kind).decode(body), decode_object(body))
+        draft = cls(kind, key, adapter_of(kind).decode(body), decode_object(body), field)
         draft._body = body
         return draft
 
     @classmethod
-    def empty(cls, kind: Kind | type[Any], key: ObjectKey) -> Self:
+    def empty(cls, kind: Kind | type[Any], key: ObjectKey, field: Field) -> Self:
         """A draft of a new object: apiVersion, kind, name and namespace."""
         adapter = adapter_of(kind)
         metadata = {"name": key.name} | ({"namespace": key.namespace} if key.namespace else {})
@@ -71,8 +71,8 @@ class Draft:
         if isinstance(kind, type) and issubclass(kind, CustomResource):
             # Its spec may have required fields: putting it in is up to `mutate`.
             model: Any = kind
-            return cls(kind, key, model.model_construct(metadata=ObjectMeta.model_validate(metadata)), wire)
-        return cls(kind, key, adapter.decode(encode(wire)), wire)
+            return cls(kind, key, model.model_construct(metadata=ObjectMeta.model_validate(metadata)), wire, field)
+        return cls(kind, key, adapter.decode(encode(wire)), wire, field)
 
     @property
     def given(self) -> Any:

@@ -21,6 +21,7 @@ from kopylite.client.codec import decode_identity, decode_object, encode
 from kopylite.client.draft import Draft
 from kopylite.client.overlay import NONE, Names, Overlay, managed_by
 from kopylite.client.patches import bound_diff, merge_apply, merge_diff
+from kopylite.client.schemas import Schemas
 from kopylite.client.verbs import WriteOptions
 from kopylite.errors import AlreadyExists
 from kopylite.objects import Kind, ObjectKey, key_of, kind_of
@@ -64,13 +65,14 @@ class Upserts:
         read: the stored object, from a cache where there is one; None when there is none.
     """
 
-    __slots__ = ("_api", "_known", "_read", "_shared")
+    __slots__ = ("_api", "_known", "_read", "_schemas", "_shared")
 
     def __init__(self, api: Api, read: Callable[[Kind, ObjectKey], Awaitable[bytes | None]]) -> None:
         self._api = api
         self._read = read
         self._known: OrderedDict[tuple[str, ...], _Known] = OrderedDict()
         self._shared: dict[bytes, bytes] = {}
+        self._schemas = Schemas(api.transport)
 
     async def create_or_update(
         self,
@@ -91,9 +93,10 @@ class Upserts:
             The object as stored, read as `kind`, and what was done.
         """
         resource_kind = kind_of(kind)
+        field = await self._schemas.fields(kind, resource_kind)
         body = await self._read(resource_kind, key)
         if body is None:
-            draft = Draft.empty(kind, key)
+            draft = Draft.empty(kind, key, field)
             draft.mutate(mutate, owner)
             try:
                 answer = await self._api.create(resource_kind, key.namespace, draft.desired, options)
@@ -103,7 +106,7 @@ class Upserts:
                 return self._settle(draft, answer, NONE, options), Outcome.CREATED
 
         def drafted(body: bytes) -> Draft:
-            draft = Draft.of(kind, key, body)
+            draft = Draft.of(kind, key, body, field)
             draft.mutate(mutate, owner)
             return draft
 

@@ -1,7 +1,8 @@
 """Field: what the API server knows of a field beside its name, as far as two values of it are to be compared or merged.
 
 Of built-in kinds the facts are in the package's table (scripts/extract_fields.py makes it), of a CustomResource class
-in its schema. Of any other kind nothing is known but its metadata and, by convention, `status.conditions`.
+in its schema; the schema of another kind may be asked of the server (`client/schemas.py`). Of what has none, nothing is
+known but its metadata and, by convention, `status.conditions`.
 """
 
 from __future__ import annotations
@@ -166,6 +167,20 @@ def _fields(of: str | _Facts) -> _Facts:
     return found
 
 
+def is_described(kind: Kind | type[Any], resolved: Kind) -> bool:
+    """Whether `fields_of` knows the kind's own fields, from the table or a class."""
+    is_class = isinstance(kind, type) and issubclass(kind, CustomResource)
+    return is_class or f"{resolved.api_version} {resolved.kind}" in _table()["kinds"]
+
+
+def field_of_schema(schema: Mapping[str, Any]) -> Field:
+    """The fields of a custom resource with this structural schema."""
+    facts = _of_schema(schema).get("of", {})
+    status = dict(facts.get("status", {}).get("of", {}))
+    status.setdefault("conditions", _CONDITIONS)
+    return Field({"of": {**facts, "metadata": _METADATA, "status": {"of": status}}})
+
+
 def _of_class(cls: type[CustomResource[Any, Any]]) -> Field:
     try:
         with warnings.catch_warnings():
@@ -173,10 +188,7 @@ def _of_class(cls: type[CustomResource[Any, Any]]) -> Field:
             schema = schema_of(cls)
     except RegistrationError:  # no CRD can be made of the class; its objects can be written all the same
         return _CUSTOM
-    facts = _of_schema(schema).get("of", {})
-    status = dict(facts.get("status", {}).get("of", {}))
-    status.setdefault("conditions", _CONDITIONS)
-    return Field({"of": {**facts, "metadata": _METADATA, "status": {"of": status}}})
+    return field_of_schema(schema)
 
 
 def _of_schema(schema: Mapping[str, Any]) -> dict[str, Any]:

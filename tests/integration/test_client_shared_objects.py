@@ -5,13 +5,15 @@ from __future__ import annotations
 import copy
 import enum
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
+from pydantic import BaseModel
 
 from kopylite.client import Client, Outcome
+from kopylite.client.schemas import Schemas
 from kopylite.errors import Conflict
-from kopylite.objects import Kind, ObjectKey, Unstructured
+from kopylite.objects import CustomResource, Kind, ObjectKey, Unstructured, list_map
 from kopylite.testing import Cluster, EnvTest
 from samples.bucket.operator import Bucket, BucketStatus
 from samples.myapp.operator import MyApp, MyAppSpec
@@ -37,6 +39,20 @@ def deployment(image: str = "x:1", *, container: Part | None = None, **fields: A
     containers = [{"name": "web", "image": image, **(container or {})}]
     template = {"metadata": {"labels": LABELS}, "spec": {"containers": containers}}
     return {"selector": {"matchLabels": LABELS}, "template": template, **fields}
+
+
+class Book(BaseModel):
+    title: str
+    pages: int = 1
+
+
+class ShelfSpec(BaseModel):
+    books: Annotated[list[Book], list_map("title")] = []
+    size: int = 3
+
+
+class Shelf(CustomResource[ShelfSpec, None], group="shared.example.com", version="v1"):
+    """Has defaults, and a list with keys."""
 
 
 class Operator:
@@ -128,6 +144,31 @@ async def test_a_custom_resources_field_that_is_no_longer_named_goes_over_a_rest
     operator.restart()
     stored = await operator.run(spec(image="x"), UPDATED, UNCHANGED)
     assert "config" not in stored["spec"]
+
+
+async def test_a_custom_resource_without_a_class_is_known_by_its_schema(
+    cluster: Cluster, client: Client, namespace: str
+) -> None:
+    await cluster.install_crds(Shelf)
+    operator = Operator(client, Kind("shared.example.com/v1", "Shelf"), namespace)
+
+    async def published() -> bool:
+        schemas = Schemas(client.api.transport)
+        return (await schemas.fields(operator.kind, operator.kind)).child("spec").child("books").keys == ("title",)
+
+    await eventually(published, "the schema was published")
+    operator.restart()
+    await operator.run(spec(books=[{"title": "mine"}, {"title": "old"}]), CREATED)
+    for _ in range(2):
+        operator.restart()
+        stored = await operator.run(spec(books=[{"title": "mine"}, {"title": "old"}]), UNCHANGED)
+        assert stored["metadata"]["generation"] == 1
+    stored = await client.live.get(operator.kind, operator.key)
+    stored["spec"]["books"].insert(0, {"title": "theirs"})
+    await client.update(stored, field_manager="another")
+    operator.restart()
+    stored = await operator.run(spec(books=[{"title": "mine"}, {"title": "new"}]), UPDATED, UNCHANGED)
+    assert stored["spec"] == {"books": [{"title": name, "pages": 1} for name in ("theirs", "mine", "new")], "size": 3}
 
 
 async def test_a_suspended_job_is_resumed(client: Client, namespace: str) -> None:
