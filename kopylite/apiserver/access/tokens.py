@@ -23,6 +23,7 @@ from kopylite.apiserver.writes.decoding import read_typed
 from kopylite.apiserver.writes.metadata import timestamp
 
 _DEFAULT_SECONDS, _SHORTEST_SECONDS = 3600, 600
+_LONGEST_SECONDS = 1 << 32
 _AUDIENCE = "https://kubernetes.default.svc"
 _REQUEST = "io.k8s.api.authentication.v1.TokenRequest"
 _HEADER = {"alg": "HS256", "typ": "JWT"}
@@ -45,6 +46,9 @@ class ServiceAccountTokens:
         seconds = spec.get("expirationSeconds") or _DEFAULT_SECONDS
         if seconds < _SHORTEST_SECONDS:
             error = invalid("spec.expirationSeconds", seconds, "may not specify a duration less than 10 minutes")
+            raise invalid_error("TokenRequest", "authentication.k8s.io", "", [error])
+        if seconds > _LONGEST_SECONDS:
+            error = invalid("spec.expirationSeconds", seconds, "may not specify a duration larger than 2^32 seconds")
             raise invalid_error("TokenRequest", "authentication.k8s.io", "", [error])
         audiences = spec.get("audiences") or [_AUDIENCE]
         now = self._world.clock.now()

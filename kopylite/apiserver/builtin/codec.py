@@ -210,6 +210,8 @@ class TypeCodec:
         codec = self._codecs.struct(ref) if ref else None
         if codec is not None:
             return lambda: codec.zero
+        if ref.endswith(".Quantity"):
+            return lambda: "0"
         value = {"string": "", "integer": 0, "number": 0, "boolean": False}.get(str(prop.get("type")))
         return lambda: value
 

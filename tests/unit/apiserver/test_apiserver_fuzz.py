@@ -140,3 +140,14 @@ async def test_numbers_longer_than_64_bits_are_out_of_range(api: Api) -> None:
         status, answer = await api.call("GET", f"{path}?{query}={'9' * 5000}")
         assert status == 400
         assert answer["message"].endswith("value out of range")
+
+
+async def test_a_quantity_that_is_null_is_zero_and_a_token_has_an_end(api: Api) -> None:
+    quota = {"metadata": {"name": "a"}, "spec": {"hard": {"cpu": None}}}
+    status, answer = await api.call("POST", "/api/v1/namespaces/default/resourcequotas", quota)
+    assert (status, answer["spec"]) == (201, {"hard": {"cpu": "0"}})
+    await api.create("/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "a"}})
+    asked = {"spec": {"expirationSeconds": 2**62}}
+    status, answer = await api.call("POST", "/api/v1/namespaces/default/serviceaccounts/a/token", asked)
+    assert status == 422
+    assert "may not specify a duration larger than 2^32 seconds" in answer["message"]
