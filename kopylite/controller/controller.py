@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import anyio
@@ -140,6 +140,10 @@ class Controller:
         self._reasons.add(request, reason)
         self._gate.add(request, priority)
 
+    def server_reached(self) -> None:
+        """The server answers again after it did not: keys that failed by that run within 2 s."""
+        self._settler.server_reached()
+
     async def run(self) -> None:
         """Run until stop() was called and the last run ended.
 
@@ -206,6 +210,8 @@ class Controller:
     def statistics(self) -> ControllerStatistics:
         """The controller as it is now."""
         queue = self._queue.statistics()
+        unreached = sum(not self._queue.failures(request) for request in self._settler.unreached)
+        queue = replace(queue, failing=queue.failing + unreached)
         waiting_for = tuple(source.name for source in self.sources if not source.synced)
         return ControllerStatistics(self.name, len(self._workers), queue.running, not waiting_for, waiting_for, queue)
 

@@ -7,6 +7,7 @@
     on its way out (see GOING)   forgotten   in 30 s               requeue_after   debug; a warning every 10 min
     Conflict (not of an apply)   + 1         after its back-off    requeue         debug; a warning when it repeats
     write to what is gone        + 1         after its back-off    requeue         debug; an error when it repeats
+    server not reached           as before   within 30 s           error           error, once for all keys
     max_retries used up          forgotten   none                  error           error, says that it gives up
     other exception              + 1         after its back-off    error           error; foreign ones with traceback
     Result(requeue_after=…)      forgotten   then                  requeue_after   none
@@ -15,8 +16,9 @@
 
 Read from the top; the first line that fits counts. "None" means: at the next event. "Write to what is gone" is a
 404 to a write, where object or namespace are missing; a kind or a sub-resource that is not served is any other
-exception. Where the server was not reached, the back-off is no longer than 30 s. `max_retries` counts the writes to
-what is gone and the other exceptions.
+exception. "Server not reached": see `unreached`; it is no fault of the key, so its runs back off for themselves, end as
+soon as the server answers again, and use up no retries. `max_retries` counts the writes to what is gone, timeouts and
+the other exceptions.
 """
 
 from __future__ import annotations
@@ -26,17 +28,22 @@ from enum import Enum, auto
 
 from kopylite.boundary import show
 from kopylite.errors import (
+    ApiError,
     ApplyConflict,
     BeingDeleted,
     Conflict,
     DecodeError,
+    GatewayTimeout,
     KopyliteError,
     NamespaceNotFound,
     NamespaceTerminating,
     NameStillTaken,
     NotFound,
     ReconcileTimeout,
+    ServerTimeout,
+    ServiceUnavailable,
     TerminalError,
+    TransportError,
 )
 from kopylite.reconcile.request import Result
 
@@ -45,7 +52,13 @@ from kopylite.reconcile.request import Result
 REJECTED_RETRY = 600.0
 # What is on its way out ends by itself, and its end comes as an event to whoever watches it. This is for the others.
 GOING_RETRY = 30.0
+# As long as a watch waits at most before it tries again. The workers bound how many keys try at once.
+UNREACHED_RETRY = 30.0
 _GOING = (NamespaceTerminating, NameStillTaken, BeingDeleted)
+# kube-apiserver's ServerTimeout says that its storage is not reached; 502 to 504 come from what stands in front of it,
+# too.
+_UNREACHED = (TransportError, ServerTimeout, ServiceUnavailable, GatewayTimeout)
+_BAD_GATEWAY = 502
 
 
 class NextRun(Enum):
@@ -54,6 +67,7 @@ class NextRun(Enum):
     NONE = auto()
     AFTER = auto()
     BACK_OFF = auto()
+    REACHED = auto()
 
 
 class Failure(Enum):
@@ -62,6 +76,7 @@ class Failure(Enum):
     CONFLICT = auto()
     GONE = auto()
     GOING = auto()
+    UNREACHED = auto()
     REJECTED = auto()
     TERMINAL = auto()
     GAVE_UP = auto()
@@ -76,7 +91,8 @@ class Settlement:
 
     Attributes:
         result: the label of the run in `controller_runtime_reconcile_total`.
-        next_run: NONE and AFTER also forget the key's failures, BACK_OFF adds one.
+        next_run: NONE and AFTER also forget the key's failures, BACK_OFF adds one. REACHED leaves them as they are: the
+            key runs again when the server answers, and tries within 30 s.
         after: seconds, for AFTER.
         priority: of the next run; None keeps the one of this run.
         failure: None when the run did what it had to.
@@ -93,6 +109,7 @@ SUCCESS = Settlement("success")
 CONFLICT = Settlement("requeue", NextRun.BACK_OFF, failure=Failure.CONFLICT)
 GONE = Settlement("requeue", NextRun.BACK_OFF, failure=Failure.GONE)
 GOING = Settlement("requeue_after", NextRun.AFTER, GOING_RETRY, failure=Failure.GOING)
+UNREACHED = Settlement("error", NextRun.REACHED, failure=Failure.UNREACHED)
 REJECTED = Settlement("error", NextRun.AFTER, REJECTED_RETRY, failure=Failure.REJECTED)
 TERMINAL = Settlement("error", failure=Failure.TERMINAL)
 GAVE_UP = Settlement("error", failure=Failure.GAVE_UP)
@@ -101,7 +118,7 @@ REFUSED = Settlement("error", NextRun.BACK_OFF, failure=Failure.REFUSED)
 CRASHED = Settlement("error", NextRun.BACK_OFF, failure=Failure.CRASHED)
 
 # Which member of a group of exceptions decides, the last one first: what a retry may help comes before what it cannot.
-_GRAVITY = [TERMINAL, REJECTED, GOING, CONFLICT, GONE, REFUSED, TIMEOUT, CRASHED]
+_GRAVITY = [TERMINAL, REJECTED, GOING, UNREACHED, CONFLICT, GONE, REFUSED, TIMEOUT, CRASHED]
 COUNTED = frozenset({Failure.GONE, Failure.REFUSED, Failure.TIMEOUT, Failure.CRASHED})
 """What `max_retries` counts."""
 
@@ -158,7 +175,40 @@ def _settle_one(error: BaseException) -> Settlement:
         return GONE
     if isinstance(error, ReconcileTimeout):
         return TIMEOUT
+    if unreached(error) is not None:
+        return UNREACHED
     return REFUSED if isinstance(error, KopyliteError) else CRASHED
+
+
+def unreached(error: BaseException) -> BaseException | None:
+    """Why the server was not reached, if nothing but the way to it, or the server as a whole, failed.
+
+    That is a TransportError, a 502, 503 or 504, or a ServerTimeout; what was raised `from` one; a group of only such.
+    Walks without recursion, since a group may be as deep as it likes.
+    """
+    found: BaseException | None = None
+    left, done = [error], set[int]()
+    while left:
+        one: BaseException | None = left.pop()
+        chain: set[int] = set()
+        while not _is_unreached(one):
+            if one is None or id(one) in chain:
+                return None  # the end of a chain, or a circle
+            if id(one) in done:
+                break
+            chain.add(id(one))
+            if isinstance(one, BaseExceptionGroup):
+                left += one.exceptions[::-1]
+                break
+            one = one.__cause__
+        else:
+            found = found or one
+        done |= chain
+    return found
+
+
+def _is_unreached(error: BaseException | None) -> bool:
+    return isinstance(error, _UNREACHED) or (isinstance(error, ApiError) and error.code == _BAD_GATEWAY)
 
 
 def _wrote_to_the_gone(error: BaseException) -> bool:

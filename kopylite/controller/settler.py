@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 
 from kopylite.boundary import printable, say
 from kopylite.clock import SYSTEM_CLOCK, Clock
-from kopylite.controller.outcome import COUNTED, Failure, NextRun, Settlement
+from kopylite.controller.outcome import COUNTED, UNREACHED_RETRY, Failure, NextRun, Settlement, unreached
 from kopylite.controller.reasons import REQUEUE, REQUEUE_AFTER, RETRY, Reasons
 from kopylite.controller.spec import ControllerSpec
 from kopylite.errors import (
@@ -18,7 +18,6 @@ from kopylite.errors import (
     ForgottenAwait,
     KopyliteError,
     ReconcileTimeout,
-    ServiceUnavailable,
     TransportError,
 )
 from kopylite.observers import ReconcileObserver
@@ -26,7 +25,7 @@ from kopylite.reconcile.causes import Causes, Line, alike
 from kopylite.reconcile.context import Context
 from kopylite.reconcile.recorder import INVALID_OBJECT, is_publishable
 from kopylite.reconcile.request import Request
-from kopylite.workqueue import WorkQueue
+from kopylite.workqueue import RateLimit, WorkQueue
 
 LOGGER = logging.getLogger("kopylite.controller")
 
@@ -35,18 +34,10 @@ REPORT_SECONDS = 1.0
 
 # One or two conflicts are how optimistic concurrency works; more in a row are somebody else's writes, again and again.
 CONFLICTS_TO_WARN = 5
-# That the server was not reached is no fault of the key: after an outage, however long, it runs within this time, as
-# watches do. The workers bound how many try at once.
-UNREACHED_RETRY = 30.0
+# When the server answers again, the keys that it was not reached for run within so many seconds.
+WAKE_SECONDS = 2.0
 # At 30 s each: every 10 minutes.
 GOING_TO_WARN = 20
-
-
-def _is_unreached(error: BaseException | None) -> bool:
-    """Whether nothing but the way to the server, or the server as a whole, failed."""
-    if isinstance(error, BaseExceptionGroup):
-        return all(map(_is_unreached, error.exceptions))
-    return isinstance(error, TransportError | ServiceUnavailable)
 
 
 class Settler:
@@ -69,6 +60,8 @@ class Settler:
         self._reasons = reasons
         self._observer = observer
         self._max_retries = spec.max_retries
+        limit = spec.rate_limit
+        self._outage = RateLimit(min(limit.first, UNREACHED_RETRY), min(limit.longest, UNREACHED_RETRY), limit.jitter)
         # Errors in a row, of keys that have any; kept apart from the queue's failures, which conflicts and
         # Result(requeue=True) count as well. Not kept when nobody asks for it.
         self._errors: dict[Request, int] = {}
@@ -76,6 +69,8 @@ class Settler:
         self._told: dict[Request, object] = {}
         # Runs in a row that met something on its way out, of keys that did.
         self._going: dict[Request, int] = {}
+        # Runs in a row that did not reach the server, of keys that have any, and the priority of the next.
+        self._unreached: dict[Request, tuple[int, int]] = {}
         self._causes = Causes()
 
     def errors(self, request: Request) -> int:
@@ -99,10 +94,8 @@ class Settler:
         if next_run is NextRun.BACK_OFF:
             self._reasons.add(request, REQUEUE if error is None else RETRY)
             after = queue.add_rate_limited(request, priority=priority)
-            if after > UNREACHED_RETRY and _is_unreached(error):
-                # The earlier of the two times counts.
-                after = UNREACHED_RETRY * (0.5 + 0.5 * self._clock.random())
-                queue.add(request, priority=priority, after=after)
+        elif next_run is NextRun.REACHED:
+            after = self._wait_for_server(request, priority)
         else:
             queue.forget(request)
             if next_run is NextRun.AFTER:
@@ -113,6 +106,8 @@ class Settler:
             self._causes.worked(request)
             if self._told:
                 self._told.pop(request, None)
+        if self._unreached and settlement.failure is not Failure.UNREACHED:
+            self._unreached.pop(request, None)
         if self._going and settlement.failure is not Failure.GOING:
             self._going.pop(request, None)
         if self._errors or error is not None:
@@ -123,10 +118,31 @@ class Settler:
             text = f", next run in {after:.3f} s" if next_run is not NextRun.NONE else ""
             LOGGER.debug("%s after %.3f s%s", settlement.result, seconds, text, extra={"fields": context.fields()})
 
+    @property
+    def unreached(self) -> Iterable[Request]:
+        """The keys whose last run did not reach the server."""
+        return self._unreached.keys()
+
+    def server_reached(self) -> None:
+        """The server answers again: run the keys that it was not reached for, spread over 2 s."""
+        running = self._queue.running()
+        for request, (_, priority) in self._unreached.items():
+            if request not in running:
+                self._queue.add(request, priority=priority, after=WAKE_SECONDS * self._clock.random())
+
+    def _wait_for_server(self, request: Request, priority: int) -> float:
+        """Arrange the next try of a key that was not at fault, beside its own back-off; returns its delay."""
+        times, _ = self._unreached.get(request, (0, 0))
+        self._unreached[request] = times + 1, priority
+        after = self._outage.delay(times, self._clock.random())
+        self._reasons.add(request, RETRY)
+        self._queue.add(request, priority=priority, after=after)
+        return after
+
     def _count(self, request: Request, failure: Failure | None) -> None:
         if failure in COUNTED and self._max_retries is not None:
             self._errors[request] = self._errors.get(request, 0) + 1
-        elif failure not in (Failure.CONFLICT, Failure.GOING):
+        elif failure not in (Failure.CONFLICT, Failure.GOING, Failure.UNREACHED):
             self._errors.pop(request, None)
 
     def _report(self, context: Context, request: Request, failure: Failure, error: BaseException, after: float) -> None:
@@ -147,11 +163,14 @@ class Settler:
         message = printable(str(error)) if isinstance(error, ApiError) else say(error)
         where, trace = _place(error), None
         if level >= logging.INFO and failure is not Failure.REJECTED:  # that one is about its object
-            cause = (failure, *_cause(error, message, where, request))
+            cause = (
+                failure,
+                *(_outage(error) if failure is Failure.UNREACHED else _cause(error, message, where, request)),
+            )
             line = Line(level, f"{text.partition(',')[0]}: {message}{where}")
             if not self._causes.failed(cause, request, self._clock.monotonic(), line):
                 level = logging.DEBUG
-            elif not isinstance(error, KopyliteError):
+            elif not isinstance(error, KopyliteError) and failure is not Failure.UNREACHED:
                 where, trace = "", error
         LOGGER.log(level, "%s: %s%s", text, message, where, exc_info=trace, extra={"fields": context.fields()})
         if isinstance(error, Forbidden):
@@ -213,6 +232,8 @@ class Settler:
             return logging.ERROR, "terminal error, waiting for the next event"
         if failure is Failure.GAVE_UP:
             return logging.ERROR, f"gave up after {self._max_retries} retries, waiting for the next event"
+        if failure is Failure.UNREACHED:
+            return logging.ERROR, f"the server was not reached, next try in {after:.3f} s or when it answers"
         return logging.ERROR, f"reconcile failed, next try in {after:.3f} s"
 
 
@@ -226,6 +247,12 @@ def _cause(error: BaseException, message: str, where: str, request: Request) -> 
         about = (str(error.details.get("kind")), str(error.details.get("group")), error.request.partition(" ")[0])
         return type(error).__name__, alike(error.message, request), *about
     return type(error).__name__, alike(message, request), "" if isinstance(error, KopyliteError) else where
+
+
+def _outage(error: BaseException) -> tuple[Hashable, ...]:
+    """As `_cause`, of what did not reach the server: one outage has as many texts as it has moments."""
+    root = unreached(error)
+    return ("" if isinstance(root, TransportError) else type(root).__name__,)
 
 
 def _misfits(error: BaseException) -> Iterator[DecodeError]:

@@ -33,6 +33,7 @@ from kopylite.manager.assembly import Assembly, Ground, Operator, assemble, prep
 from kopylite.manager.connection import missing_namespaces, wait_for_server
 from kopylite.manager.health import liveness, readiness
 from kopylite.manager.options import Options
+from kopylite.manager.reachability import Reachability
 from kopylite.metrics import Metrics
 from kopylite.serving import Address, Answer, Handler, HttpServer, Query, parse_address, probe
 
@@ -135,7 +136,8 @@ class Manager:
             for server in self._servers:
                 await stack.enter_async_context(server)
                 logger.info("listening on http://%s for %s", server.address, " and ".join(server.paths))
-            transport = AiohttpTransport(self._config, observer=self.metrics.client, clock=self._clock)
+            observer = Reachability(self.metrics.client, self._clock, self._server_reached)
+            transport = AiohttpTransport(self._config, observer=observer, clock=self._clock)
             stack.push_async_exit(partial(_close, transport))
             with self._connecting:
                 await wait_for_server(transport, self._config, self.options.connect_timeout, self._clock)
@@ -177,6 +179,10 @@ class Manager:
         await serve()
         if not self._stop.is_set():
             raise RuntimeError(f"{name} ended by itself")
+
+    def _server_reached(self) -> None:
+        for controller in self.controllers:
+            controller.server_reached()
 
     async def _note_synced(self) -> None:
         began = self._clock.monotonic()

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
+from typing import cast
 
 import pytest
 from hypothesis import given
@@ -13,7 +14,10 @@ from kopylite.errors import (
     ApplyConflict,
     BeingDeleted,
     Conflict,
+    ConnectionFailed,
     DecodeError,
+    GatewayTimeout,
+    InternalError,
     Invalid,
     KindNotFound,
     NamespaceNotFound,
@@ -21,11 +25,19 @@ from kopylite.errors import (
     NameStillTaken,
     NotFound,
     ReconcileTimeout,
+    RequestTimeout,
+    ServerTimeout,
+    ServiceUnavailable,
     StreamBroken,
     SubresourceNotFound,
     TerminalError,
 )
 from kopylite.reconcile import Result
+
+
+def caused_by(error: Exception, cause: BaseException) -> Exception:
+    error.__cause__ = cause
+    return error
 
 
 @pytest.mark.parametrize("result", [None, Result(), Result(requeue_after=0), Result(priority=3)])
@@ -68,7 +80,19 @@ def test_what_is_no_result_is_the_programs_mistake(result: object) -> None:
         (NamespaceTerminating("the namespace goes"), outcome.GOING),
         (NameStillTaken("its namesake goes"), outcome.GOING),
         (BeingDeleted("the object goes"), outcome.GOING),
-        (StreamBroken("reset"), outcome.REFUSED),
+        (StreamBroken("reset"), outcome.UNREACHED),
+        (ConnectionFailed("refused"), outcome.UNREACHED),
+        (RequestTimeout("no answer"), outcome.UNREACHED),
+        (ServiceUnavailable("starting"), outcome.UNREACHED),
+        (GatewayTimeout("too slow"), outcome.UNREACHED),
+        (ServerTimeout("no storage"), outcome.UNREACHED),
+        (InternalError("a load balancer's page", code=502), outcome.UNREACHED),
+        (InternalError("a webhook failed"), outcome.REFUSED),
+        (caused_by(RuntimeError("no bucket"), StreamBroken("reset")), outcome.UNREACHED),
+        (caused_by(RuntimeError("a"), caused_by(KeyError("b"), ConnectionFailed("c"))), outcome.UNREACHED),
+        (caused_by(RuntimeError("no bucket"), OSError("of another service")), outcome.CRASHED),
+        (caused_by(TerminalError("never"), ConnectionFailed("refused")), outcome.TERMINAL),
+        (caused_by(ReconcileTimeout("300 s"), StreamBroken("cancelled")), outcome.TIMEOUT),
         (ValueError("bug"), outcome.CRASHED),
         (asyncio.CancelledError(), outcome.CRASHED),
         (SystemExit(1), outcome.CRASHED),
@@ -95,6 +119,11 @@ def test_a_terminal_error_counts_anywhere_in_the_chain() -> None:
         ([TerminalError("a"), TerminalError("b")], outcome.TERMINAL),
         ([TerminalError("a"), Conflict("b")], outcome.CONFLICT),
         ([ExceptionGroup("inner", [Conflict("a")])], outcome.CONFLICT),
+        ([ConnectionFailed("a"), StreamBroken("b")], outcome.UNREACHED),
+        ([ConnectionFailed("a"), ExceptionGroup("inner", [GatewayTimeout("b")])], outcome.UNREACHED),
+        ([ConnectionFailed("a"), Conflict("b")], outcome.CONFLICT),
+        ([ConnectionFailed("a"), KeyError("b")], outcome.CRASHED),
+        ([ConnectionFailed("a"), TerminalError("b")], outcome.UNREACHED),
     ],
     ids=repr,
 )
@@ -114,7 +143,9 @@ def test_a_write_to_what_is_gone_is_quiet_and_counts_all_the_same() -> None:
     assert settle_error(gone, 3, 3) is outcome.GAVE_UP
 
 
-@pytest.mark.parametrize("error", [Conflict("a"), DecodeError("b"), TerminalError("c"), NamespaceTerminating("d")])
+@pytest.mark.parametrize(
+    "error", [Conflict("a"), DecodeError("b"), TerminalError("c"), NamespaceTerminating("d"), StreamBroken("e")]
+)
 def test_what_is_no_ordinary_error_uses_up_no_retries(error: Exception) -> None:
     assert settle_error(error, 100, 3) == settle_error(error)
 
@@ -126,3 +157,25 @@ def test_only_back_off_keeps_failures_and_only_failures_are_not_success() -> Non
         assert settled.next_run is NextRun.BACK_OFF
     assert outcome.REJECTED.next_run is NextRun.AFTER
     assert outcome.REJECTED.after > 60
+
+
+def test_why_the_server_was_not_reached_is_found_in_any_shape_of_error() -> None:
+    """Shared members cost once, a circle ends, and depth is no matter."""
+    root = ConnectionFailed("refused")
+    middle = caused_by(RuntimeError("middle"), root)
+    both = ExceptionGroup("both", [caused_by(KeyError("a"), middle), caused_by(ValueError("b"), middle)])
+    assert outcome.unreached(both) is root
+    for _ in range(60):
+        both = ExceptionGroup("twice", [both, both])
+    assert outcome.unreached(both) is root
+    deep: Exception = root
+    for _ in range(100_000):
+        deep = caused_by(RuntimeError(), deep)
+    assert outcome.unreached(deep) is root
+    first, second = RuntimeError("first"), RuntimeError("second")
+    first.__cause__, second.__cause__ = second, first
+    assert outcome.unreached(ExceptionGroup("circle", [root, first])) is None
+    assert settle_error(first) is outcome.CRASHED
+    while deep.__cause__ is not None:  # Python frees a chain by recursion
+        cause, deep.__cause__ = deep.__cause__, None
+        deep = cast("Exception", cause)

@@ -9,11 +9,12 @@ import anyio
 import pytest
 
 from kopylite.controller import ControllerSpec
-from kopylite.controller.outcome import settle_error, settle_result
+from kopylite.controller.outcome import UNREACHED_RETRY, settle_error, settle_result
 from kopylite.controller.reasons import Reasons
-from kopylite.controller.settler import UNREACHED_RETRY, Settler
+from kopylite.controller.settler import WAKE_SECONDS, Settler
 from kopylite.errors import (
     ApplyConflict,
+    Conflict,
     ConnectionFailed,
     DecodeError,
     Forbidden,
@@ -281,3 +282,57 @@ def test_after_an_outage_a_key_runs_within_half_a_minute(error: Exception, promp
         assert min(waits[-5:]) >= UNREACHED_RETRY / 2, "and not hot"
 
     clock.run(main)
+
+
+def test_an_outage_uses_up_no_retries_leaves_no_back_off_behind_and_is_told_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """15 minutes without a server, 20 keys, and a text for each moment of it; then each key conflicts once."""
+    spec = ControllerSpec(name="widget", kind=Kind("example.com/v1", "Widget"), reconcile=nothing, max_retries=3)
+    clock = VirtualClock()
+    queue: WorkQueue[Request] = WorkQueue(clock=clock)
+    settler = Settler(spec, queue, Reasons(), ReconcileObserver(), clock=clock)
+    environment = Environment("widget", cast("Client", None), clock=clock)
+    keys = [Request("s", f"a{number}") for number in range(20)]
+    texts = [ConnectionFailed("refused"), RequestTimeout("no answer"), ExceptionGroup("all", [StreamBroken("reset")])]
+
+    async def run(error: Exception) -> Request:
+        request, priority = await queue.get()
+        settlement = settle_error(error, settler.errors(request), spec.max_retries)
+        settler.settle(Context(environment, request), request, priority, settlement, error, 0.1)
+        queue.done(request)
+        return request
+
+    async def main() -> None:
+        for request in keys:
+            queue.add(request)
+        began, times = clock.monotonic(), 0
+        while clock.monotonic() - began < 900:
+            await run(texts[times % 3])
+            times += 1
+        assert set(settler.unreached) == set(keys)
+        assert len(caplog.messages) == 1
+        assert all(queue.failures(request) == 0 for request in keys)
+        settler.server_reached()
+        reached, met = clock.monotonic(), set()
+        while len(met) < len(keys):
+            request = await run(Conflict("newer"))
+            queue.cancel(request)  # its retry
+            met.add(request)
+            assert clock.monotonic() - reached <= WAKE_SECONDS
+        assert not list(settler.unreached)
+        assert len(caplog.messages) == 1, "no word of a conflict no. 35 in a row"
+
+    with caplog.at_level(logging.INFO):
+        clock.run(main)
+    assert "the server was not reached" in caplog.messages[0]
+
+
+def test_errors_before_an_outage_count_on_after_it() -> None:
+    spec = ControllerSpec(name="widget", kind=Kind("example.com/v1", "Widget"), reconcile=nothing, max_retries=2)
+    settler = Settler(spec, WorkQueue(), Reasons(), ReconcileObserver())
+    request = Request("s", "a")
+    for error in (ValueError("bug"), ConnectionFailed("refused"), ValueError("bug")):
+        settlement = settle_error(error, settler.errors(request), spec.max_retries)
+        settler.settle(Context(Environment("w", cast("Client", None)), request), request, 0, settlement, error, 0.1)
+    assert settler.errors(request) == 2
