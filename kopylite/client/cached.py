@@ -9,13 +9,12 @@ from typing import Any, TypeVar, Unpack, overload
 from pydantic import BaseModel
 
 from kopylite.client.api import Api
-from kopylite.client.changes import as_read, status_change
+from kopylite.client.changes import adapter_like, as_read, status_change
 from kopylite.client.codec import decode_identity
 from kopylite.client.live import (
     FIELD_MANAGER,
     LiveClient,
     WriteParams,
-    adapter_like,
     object_key,
     wire_and_adapter,
 )

@@ -17,7 +17,7 @@ from kopylite.client.overlay import Overlay
 from kopylite.client.patches import bound_diff, bound_steps, rebased, replaces_list, with_identity
 from kopylite.client.verbs import PatchType
 from kopylite.errors import UsageError
-from kopylite.objects import adapter_of, kind_of, to_wire, wire_of
+from kopylite.objects import Adapter, adapter_of, key_of, kind_of, to_wire, wire_of
 from kopylite.objects.fields import Field, fields_of
 from kopylite.objects.reading import bytes_of, paired, parts_of, read_from
 from kopylite.objects.wirevalues import wire_value
@@ -89,19 +89,27 @@ def _desired(
     if isinstance(status, Mapping):
         copy = dict(status)
         return copy, {id(part): part for part in parts_of(copy)} if whole else {}
+    if status is own:
+        desired = wire_of(obj).get("status") or {}
+        literal = {id(part): part for part in parts_of(desired)}
+        raw = bytes_of(obj)
+        if raw is not None:
+            seen = wire_of(adapter_like(obj).decode(raw)).get("status") or {}
+            desired = as_stored(desired, seen, stored, literal)
+        return desired, literal
     if not isinstance(status, BaseModel):
-        desired = wire_of(obj).get("status") if status is own else None
-        if not isinstance(desired, dict):
-            raise UsageError(f"status of {kind_of(obj)}: a map in wire form or a model is needed, not {type(status)}")
-        return desired, {id(part): part for part in parts_of(desired)}
+        raise UsageError(
+            f"status of {kind_of(obj)} {key_of(obj)}: give a map in wire form, a model, or the object's own status, "
+            f"and not a {type(status).__name__}"
+        )
     desired = to_wire(status, nulls=not whole)
     # A map in a model is all of it: what is not in it (any more) goes.
-    literal = {id(wire): wire for part, wire in paired(status, desired) if whole or isinstance(part, dict)}
-    raw = bytes_of(obj)
-    if status is own and raw is not None:
-        seen = wire_of(adapter_of(type(obj)).decode(raw)).get("status") or {}
-        desired = as_stored(desired, seen, stored, literal)
-    return desired, literal
+    return desired, {id(wire): wire for part, wire in paired(status, desired) if whole or isinstance(part, dict)}
+
+
+def adapter_like(obj: Any) -> Adapter[Any]:
+    """The adapter for objects like this one."""
+    return adapter_of(kind_of(obj) if isinstance(obj, dict) else type(obj))
 
 
 def bound(obj: Any, patch: Any, patch_type: PatchType, subresource: str | None) -> tuple[Any, PatchType]:

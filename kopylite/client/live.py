@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypedDict, TypeVar, Unpack, overload
 
 from kopylite.client.api import Api
-from kopylite.client.changes import Change, bound, carried_out, merge_change
+from kopylite.client.changes import Change, adapter_like, bound, carried_out, merge_change
 from kopylite.client.misfits import Invalid, Misfits
 from kopylite.client.patches import bound_diff
 from kopylite.client.verbs import PatchType, Preconditions, Selection, WriteOptions
@@ -340,11 +340,6 @@ def _patch_arguments(target: Any, args: tuple[Any, ...], params: dict[str, Any])
             f"patch of {kind_of(target)}: too many arguments; a kind, a key and a patch, or an object and a patch"
         )
     return given.get("key", params.pop("key", None)), given.get("patch", params.pop("patch", None))
-
-
-def adapter_like(obj: Any) -> Adapter[Any]:
-    """The adapter for objects like this one."""
-    return adapter_of(kind_of(obj) if isinstance(obj, dict) else type(obj))
 
 
 def _conditions(params: DeleteParams) -> tuple[bool, Preconditions]:

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from kubernetes_asyncio.client import V1Deployment, V1DeploymentStatus
 from pydantic import BaseModel
 
 from kopylite.client import ApiResponse, Client
@@ -256,6 +257,52 @@ async def test_a_first_status_of_nothing_but_defaults_is_sent(world: World) -> N
     app = await myapp(world)
     await world.client.patch_status(app, {"readyReplicas": 0})
     assert len(world.server.sent) == 1
+
+
+class ShardStatus(BaseModel):
+    shards: dict[str, str] = {}
+    leader: str | None = None
+    phase: str = ""
+
+
+class Shard(CustomResource[AppSpec, ShardStatus], group="example.com", version="v1"):
+    pass
+
+
+async def test_a_map_in_a_status_model_is_the_whole_map_and_a_none_clears(world: World) -> None:
+    metadata = {"name": "a", "namespace": "shop"}
+    status = {"shards": {"a": "1", "b": "1"}, "leader": "a", "phase": "Up", "theirs": {"x": 1}}
+    wire = {"apiVersion": "example.com/v1", "kind": "Shard", "metadata": metadata, "spec": {"image": "i"}}
+    await world.client.create(Unstructured(wire | {"status": status}))
+    read = await world.client.live.get(Shard, "a", namespace="shop")
+    await world.client.patch_status(read, ShardStatus(shards={"b": "2"}, leader=None))
+    stored = await world.client.live.get(Kind("example.com/v1", "Shard"), "a", namespace="shop")
+    assert stored.status == {"shards": {"b": "2"}, "phase": "Up", "theirs": {"x": 1}}
+    read.status.shards.clear()
+    read.status.phase = "Down"
+    await world.client.patch_status(read, read.status)
+    stored = await world.client.live.get(Kind("example.com/v1", "Shard"), "a", namespace="shop")
+    assert (stored.status["shards"], stored.status["phase"], stored.status["theirs"]) == ({}, "Down", {"x": 1})
+
+
+async def test_the_status_of_a_librarys_model_is_told_from_what_was_read(world: World) -> None:
+    metadata = {"name": "a", "namespace": "shop"}
+    when = "2026-01-01T00:00:00Z"
+    condition = {"type": "Available", "status": "True", "lastUpdateTime": when, "unknown": 1}
+    deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": {}}
+    await world.client.create(Unstructured(deployment | {"status": {"conditions": [condition], "replicas": 1}}))
+    read = await world.client.live.get(V1Deployment, "a", namespace="shop")
+    assert read.status is not None
+    assert await world.client.patch_status(read, read.status) is read  # type: ignore[arg-type]
+    read.status.replicas = None
+    read.status.ready_replicas = 2
+    stored = await world.client.patch_status(read, read.status)  # type: ignore[arg-type]
+    assert json.loads(world.server.sent[-1].body or b"")[1:] == [
+        {"op": "remove", "path": "/status/replicas"},
+        {"op": "add", "path": "/status/readyReplicas", "value": 2},
+    ]
+    with pytest.raises(UsageError, match="status of Deployment"):
+        await world.client.patch_status(stored, V1DeploymentStatus())  # type: ignore[arg-type]
 
 
 async def test_a_merge_patch_that_the_object_holds_already_is_not_sent(world: World) -> None:
