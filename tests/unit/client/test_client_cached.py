@@ -273,15 +273,16 @@ async def test_a_map_in_a_status_model_is_the_whole_map_and_a_none_clears(world:
     metadata = {"name": "a", "namespace": "shop"}
     status = {"shards": {"a": "1", "b": "1"}, "leader": "a", "phase": "Up", "theirs": {"x": 1}}
     wire = {"apiVersion": "example.com/v1", "kind": "Shard", "metadata": metadata, "spec": {"image": "i"}}
-    await world.client.create(Unstructured(wire | {"status": status}))
+    kind = Kind("example.com/v1", "Shard", "shards", namespaced=True)
+    await world.client.api.create(kind, "shop", wire | {"status": status})
     read = await world.client.live.get(Shard, "a", namespace="shop")
     await world.client.patch_status(read, ShardStatus(shards={"b": "2"}, leader=None))
-    stored = await world.client.live.get(Kind("example.com/v1", "Shard"), "a", namespace="shop")
+    stored = await world.client.live.get(kind, "a", namespace="shop")
     assert stored.status == {"shards": {"b": "2"}, "phase": "Up", "theirs": {"x": 1}}
     read.status.shards.clear()
     read.status.phase = "Down"
     await world.client.patch_status(read, read.status)
-    stored = await world.client.live.get(Kind("example.com/v1", "Shard"), "a", namespace="shop")
+    stored = await world.client.live.get(kind, "a", namespace="shop")
     assert (stored.status["shards"], stored.status["phase"], stored.status["theirs"]) == ({}, "Down", {"x": 1})
 
 
