@@ -1,4 +1,4 @@
-"""Take the structure of the built-in kinds from a running kube-apiserver into the package's data file.
+"""Take the structure of the built-in kinds from a running kube-apiserver into the package's data files.
 
     KUBECONFIG=... scripts/extract_builtin.py --types "$(go env GOMODCACHE)/k8s.io" [--version v0.37.2]
 
@@ -13,11 +13,12 @@ import argparse
 import json
 import re
 import subprocess
-import zipfile
 from pathlib import Path
 from typing import Any
 
-TARGET = Path(__file__).parent.parent / "kopylite" / "apiserver" / "builtin" / "builtin.zip"
+from plainjson import plain_json
+
+TARGET = Path(__file__).parent.parent / "kopylite" / "apiserver" / "builtin" / "kinds"
 MODULES = {
     "io.k8s.api.": "api",
     "io.k8s.apimachinery.": "apimachinery",
@@ -205,12 +206,10 @@ def main() -> None:
 
 
 def write(members: dict[str, Any]) -> None:
-    with zipfile.ZipFile(TARGET, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-        for name, value in members.items():
-            # A fixed time: the same facts give the same file.
-            info = zipfile.ZipInfo(f"{name}.json", (1980, 1, 1, 0, 0, 0))
-            info.compress_type = zipfile.ZIP_DEFLATED
-            archive.writestr(info, json.dumps(value, separators=(",", ":")), compresslevel=9)
+    for path in TARGET.glob("*.json"):
+        path.unlink()
+    for name, value in members.items():
+        (TARGET / f"{name}.json").write_text(plain_json(value))
 
 
 if __name__ == "__main__":

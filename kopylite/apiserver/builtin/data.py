@@ -1,15 +1,13 @@
-"""The structure of the built-in kinds, from the package's data file, each part read at its first use.
+"""The structure of the built-in kinds, from the files in `kinds/`, each read at its first use.
 
-The file is made by scripts/extract_builtin.py from a running kube-apiserver. Its schemas are OpenAPI v3 with
-four keys of our own. Three say how Go writes a struct: `x-kopylite-always` (fields that are always written,
-with their zero values), `x-kopylite-omit` (fields that are left out at zero) and `x-kopylite-go` (the types as
-decoding errors name them); `x-kopylite-untyped` marks a value that has one owner as a whole.
+They are made by scripts/extract_builtin.py from a running kube-apiserver, one field a line: the plain default of a field
+stands here. The schemas are OpenAPI v3 with four keys of our own. Three say how Go writes a struct: `x-kopylite-always`
+(fields that are always written, with their zero values), `x-kopylite-omit` (fields that are left out at zero) and
+`x-kopylite-go` (the types as decoding errors name them); `x-kopylite-untyped` marks a value that has one owner as a whole.
 """
 
 from __future__ import annotations
 
-import io
-import zipfile
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import resources
@@ -24,19 +22,16 @@ OWN_KEYS = frozenset({ALWAYS, OMIT, GO_TYPES, "x-kopylite-untyped"})
 
 
 @cache
-def _archive() -> zipfile.ZipFile:
-    # Held in memory, since no end of the process would close a file; members are inflated when asked for.
-    return zipfile.ZipFile(io.BytesIO(resources.files(__package__).joinpath("builtin.zip").read_bytes()))
-
-
-@cache
 def member(name: str) -> Any:
-    """One decoded member of the data file, e.g. "resources"; shared, never to be changed.
+    """One decoded file, e.g. "resources"; shared, never to be changed.
 
     Raises:
-        KeyError: there is no such member.
+        KeyError: there is no such file.
     """
-    return msgspec.json.decode(_archive().read(f"{name}.json"))
+    try:
+        return msgspec.json.decode(resources.files(__package__).joinpath("kinds", f"{name}.json").read_bytes())
+    except FileNotFoundError:
+        raise KeyError(name) from None
 
 
 def served() -> list[dict[str, Any]]:

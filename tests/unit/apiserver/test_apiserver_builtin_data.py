@@ -2,10 +2,27 @@
 
 from __future__ import annotations
 
+import importlib.util
+import json
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
 
 from kopylite.apiserver.builtin import data
+
+ROOT = Path(__file__).parent.parent.parent.parent
+
+
+@pytest.mark.parametrize("path", sorted(Path(data.__file__).with_name("kinds").iterdir()), ids=lambda path: path.stem)
+def test_the_files_have_the_form_that_people_read_and_diffs_show(path: Path) -> None:
+    spec = importlib.util.spec_from_file_location("plainjson", ROOT / "scripts" / "plainjson.py")
+    assert spec is not None
+    assert spec.loader is not None
+    plainjson = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(plainjson)
+    assert path.read_text() == plainjson.plain_json(json.loads(path.read_text()))
 
 
 def test_every_resource_that_can_be_created_has_a_schema() -> None:
