@@ -1,9 +1,10 @@
 """The structure of the built-in kinds, from the files in `kinds/`, each read at its first use.
 
-They are made by scripts/extract_builtin.py from a running kube-apiserver, one field a line: the plain default of a field
-stands here. The schemas are OpenAPI v3 with four keys of our own. Three say how Go writes a struct: `x-kopylite-always`
-(fields that are always written, with their zero values), `x-kopylite-omit` (fields that are left out at zero) and
-`x-kopylite-go` (the types as decoding errors name them); `x-kopylite-untyped` marks a value that has one owner as a whole.
+They are made by scripts/extract_builtin.py from a running kube-apiserver, one field a line: the plain default of a
+field stands here. The schemas are OpenAPI v3 with four keys of our own. Three say how Go writes a struct:
+`x-kopylite-always` (fields that are always written, with their zero values), `x-kopylite-omit` (fields that are left
+out at zero) and `x-kopylite-go` (the types as decoding errors name them); `x-kopylite-untyped` marks a value that has
+one owner as a whole.
 """
 
 from __future__ import annotations
