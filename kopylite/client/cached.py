@@ -41,6 +41,9 @@ from kopylite.objects import (
 
 T = TypeVar("T")
 
+# The API server takes names of field managers up to 128 characters.
+_MAX_MANAGER = 128 - len("-upsert")
+
 # Tries to remove a finalizer while others move beside it.
 REMOVALS = 5
 
@@ -387,7 +390,7 @@ class Client(LiveClient):
         where = object_key(key, params.get("namespace", ""))
         # A manager of its own: it says what upserts have named, and nothing that was patched beside them.
         options = WriteOptions(
-            params.get("field_manager", f"{self.field_manager}-upsert"), params.get("dry_run", False)
+            params.get("field_manager", f"{self.field_manager[:_MAX_MANAGER]}-upsert"), params.get("dry_run", False)
         )
         return await self._upserts.create_or_update(
             kind, where, shape, owner=params.get("owner"), options=options, by_patch=by_patch
