@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+from kopylite.apiserver.access.authentication import Authenticator
 from kopylite.apiserver.access.authorization import AllowAll, Authorizer
+from kopylite.apiserver.access.certificates import CertificateSigners, note_requester
+from kopylite.apiserver.access.escalation import EscalationCheck
 from kopylite.apiserver.access.rbac import RbacAuthorizer
 from kopylite.apiserver.access.reviews import Reviews
+from kopylite.apiserver.access.token_requests import TokenRequests
 from kopylite.apiserver.access.tokens import ServiceAccountTokens
 from kopylite.apiserver.builtin.descriptions import describe
 from kopylite.apiserver.builtin.strategies import builtin_resources
@@ -28,49 +33,61 @@ from kopylite.apiserver.resources.strategy import Environment
 from kopylite.apiserver.world import World
 
 
+@dataclass(frozen=True, slots=True)
+class AccessOptions:
+    """Who is let in, and whose rights count.
+
+    Attributes:
+        tokens: static bearer tokens.
+        anonymous: let requests without credentials in.
+        rbac: enforce Roles and bindings.
+    """
+
+    tokens: Mapping[str, User] = field(default_factory=dict)
+    anonymous: bool = False
+    rbac: bool = False
+
+
 class Assembly:
     """The joined server.
 
     Args:
-        rbac: enforce Roles and bindings.
         is_ready: what /readyz says.
 
     Attributes:
-        token_review: who a bearer token stands for, as TokenReview tells it; set by who knows the tokens.
+        authenticator: knows users by their credentials.
     """
 
-    def __init__(self, world: World, *, rbac: bool, is_ready: Callable[[], bool]) -> None:
+    def __init__(self, world: World, access: AccessOptions, *, is_ready: Callable[[], bool]) -> None:
         self.world = world
-        self.token_review: Callable[[str], User | None] = lambda token: None
         environment = Environment(world.clock, self._objects)
         for resource in builtin_resources(environment):
             resource.columns = resource.columns or columns_of(resource.storage)
             if resource.storage == CRD_STORAGE:
                 _join_crds(resource)
             world.registry.add(resource)
-        rbac_authorizer = RbacAuthorizer(world.store)
-        authorizer: Authorizer = rbac_authorizer if rbac else AllowAll()
+        rbac = RbacAuthorizer(world.store)
+        authorizer: Authorizer = rbac if access.rbac else AllowAll()
         self.core = Core(world, authorizer)
         self._tokens = ServiceAccountTokens(world)
+        self.authenticator = Authenticator(access.tokens, anonymous=access.anonymous, lookup=self._tokens.read)
+        world.mutating += [EscalationCheck(authorizer, rbac), note_requester]
+        world.validating.append(CertificateSigners(authorizer))
         CrdServing(world, self.core.deleter)
         self.api_services = ApiServices(world)
-        self._join_special(authorizer, rbac_authorizer)
+        self._join_special(authorizer)
         for name in ("/healthz", "/livez", "/readyz"):
             self.core.documents[name] = lambda request: respond_health(request, is_ready)
         self.core.documents["/openapi"] = OpenApiEndpoint(OpenApi(world.registry, world.minor, describe))
         self.core.documents["/version"] = lambda request: respond_version(request, world.minor)
 
-    def token_user(self, token: str) -> User | None:
-        """The service account that a token stands for."""
-        return self._tokens.user(token)
-
-    def _join_special(self, authorizer: Authorizer, rbac: RbacAuthorizer) -> None:
+    def _join_special(self, authorizer: Authorizer) -> None:
         core = self.core
         pods = PodEndpoints(self.world, core.writer, core.deleter)
-        reviews = Reviews(self.world, authorizer, lambda token: self.token_review(token), rbac.rules)
+        reviews = Reviews(self.world, authorizer, self.authenticator.identify)
         core.special.update(reviews.handlers())
         core.special["*", "*", "scale"] = ScaleEndpoint(self.world, core.writer)
-        core.special["", "serviceaccounts", "token"] = self._tokens.request
+        core.special["", "serviceaccounts", "token"] = TokenRequests(self.world, self._tokens).create
         core.special["", "pods", "binding"] = pods.bind
         core.special["", "pods", "eviction"] = pods.evict
 
@@ -84,5 +101,5 @@ def _join_crds(resource: Resource) -> None:
     resource.load = lambda: CrdStrategy(load())
 
 
-def assemble(world: World, *, rbac: bool, is_ready: Callable[[], bool]) -> Assembly:
-    return Assembly(world, rbac=rbac, is_ready=is_ready)
+def assemble(world: World, access: AccessOptions, *, is_ready: Callable[[], bool]) -> Assembly:
+    return Assembly(world, access, is_ready=is_ready)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 
-from kopylite.apiserver.access.authorization import Authorizer, forbidden
+from kopylite.apiserver.access.authorization import Authorizer, check
 from kopylite.apiserver.deletion.deleter import Deleter
 from kopylite.apiserver.endpoints.discovery import Discovery, page_not_found
 from kopylite.apiserver.reads.lists import Reader
@@ -18,7 +18,7 @@ from kopylite.apiserver.request.options import delete_options, list_options, wri
 from kopylite.apiserver.request.request import Request, Response, Target, parse_target
 from kopylite.apiserver.resources.registry import Resource
 from kopylite.apiserver.world import Call, Disconnect, World, not_found, qualified_details
-from kopylite.apiserver.writes.decoding import decode_object, read_delete_options
+from kopylite.apiserver.writes.decoding import check_namespace_matches, decode_object, read_delete_options
 from kopylite.apiserver.writes.patches import patch
 from kopylite.apiserver.writes.writer import UpdatePolicy, Writer, Written, check_name
 from kopylite.errors import (
@@ -111,8 +111,7 @@ class Core:
             early = await hook(request)
             if early is not None:
                 return early
-        if not self.authorizer.allows(request.user, target):
-            raise forbidden(request.user, target)
+        check(self.authorizer, request.user, target)
         if "//" in request.path:
             return page_not_found()
         if not target.is_resource:
@@ -146,6 +145,8 @@ class Core:
             collection = not _path_name(target)
             if not resource.namespaced or not collection:
                 raise missing()
+            if "list" not in resource.verbs:
+                raise missing()
             if target.verb not in ("list", "watch"):
                 raise missing if resource.custom else not_allowed()
         subresource = resource.subresources.get(target.subresource) if target.subresource else None
@@ -156,6 +157,8 @@ class Core:
 
     def _check_verb(self, resource: Resource, target: Target, verbs: Sequence[str]) -> None:
         """Raises MethodNotAllowed."""
+        if _path_name(target) and not target.subresource and set(verbs) <= set(_COLLECTION_VERBS):
+            raise _Missing()
         on_collection = target.verb in _COLLECTION_VERBS and not target.subresource
         if on_collection == bool(_path_name(target)) and not (resource.custom and target.verb == "create"):
             # Custom resources have no routes of their own for each method.
@@ -211,7 +214,7 @@ class Core:
         options = write_options(call.request, "CreateOptions")
         obj, duplicates = decode_body(call.request, call.resource.kind, custom=call.resource.custom)
         obj = decode_object(call, obj, duplicates, options.field_validation)
-        check_namespace_matches(call, obj["metadata"].get("namespace", ""))
+        check_namespace_matches(call, obj["metadata"])
         if call.resource.terminating:
             raise _terminating(call.resource, obj["metadata"].get("name", ""))
         return await self.writer.create(call, obj, options)
@@ -221,20 +224,13 @@ class Core:
         obj, duplicates = decode_body(call.request, call.resource.kind, custom=call.resource.custom)
         obj = decode_object(call, obj, duplicates, options.field_validation)
         check_name(call, obj)
-        check_namespace_matches(call, obj["metadata"].get("namespace", ""))
+        check_namespace_matches(call, obj["metadata"])
         create = call.resource.strategy.create_on_update and not call.target.subresource
         return await self.writer.update(call, lambda _: obj, options, UpdatePolicy(create=create))
 
     def _written(self, call: Call, written: Written, media: Media) -> Response:
         body = View(self.world, call.resource, media).object(written.body)
         return Response(201 if written.created else 200, body, media.type)
-
-
-def check_namespace_matches(call: Call, namespace: str) -> None:
-    """Raises BadRequest."""
-    wanted = call.target.namespace if call.resource.namespaced else ""
-    if namespace and namespace != wanted:
-        raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
 
 
 def _terminating(resource: Resource, name: str) -> Forbidden:

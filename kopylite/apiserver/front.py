@@ -9,9 +9,10 @@ from typing import Any
 from aiohttp import web
 from multidict import CIMultiDict
 
-from kopylite.apiserver.access.authentication import Authenticator, impersonated
+from kopylite.apiserver.access.authentication import Authenticator, header_warning
+from kopylite.apiserver.access.impersonation import Impersonator
 from kopylite.apiserver.core import MAX_BODY_BYTES, Core, error_response, too_large
-from kopylite.apiserver.request.request import Request, Response, parse_query
+from kopylite.apiserver.request.request import Request, Response, parse_query, parse_target
 from kopylite.apiserver.world import Disconnect
 from kopylite.errors import ApiError, GatewayTimeout
 
@@ -29,6 +30,7 @@ class Front:
     def __init__(self, core: Core, authenticator: Authenticator) -> None:
         self._core = core
         self._authenticator = authenticator
+        self._impersonator = Impersonator(core.authorizer, core.world.minor)
 
     async def __call__(self, http: web.BaseRequest) -> web.StreamResponse:
         headers = {name.lower(): value for name, value in http.headers.items()}
@@ -43,13 +45,17 @@ class Front:
 
     async def _answer(self, http: web.BaseRequest, request: Request) -> Response:
         try:
-            request.user = self._authenticator.authenticate(request.headers, _certificate(http))
-            groups = http.headers.getall("impersonate-group", [])
-            request.user = impersonated(request, groups, self._core.authorizer)
+            certificate, der = _certificate(http)
+            request.user = self._authenticator.authenticate(request.headers, certificate, der)
+            fields = ((name.lower(), value) for name, value in http.headers.items())
+            request.user = self._impersonator.user(fields, request.user, parse_target(request))
             request.body = await _read(http)
         except ApiError as error:
             return error_response(request, error)
-        return await self._core.handle(request)
+        response = await self._core.handle(request)
+        if warning := header_warning(request.headers.get("authorization", "")):
+            response.warnings.insert(0, warning)
+        return response
 
     def _whole(self, request: Request, response: Response) -> web.Response:
         answer = web.Response(
@@ -120,10 +126,13 @@ async def _next_part(http: web.BaseRequest) -> bytes:
         raise GatewayTimeout("Timeout: the body of the request did not come") from None
 
 
-def _certificate(http: web.BaseRequest) -> Mapping[str, Any] | None:
+def _certificate(http: web.BaseRequest) -> tuple[Mapping[str, Any] | None, bytes]:
+    """The verified client certificate, parsed and in binary form."""
     transport = http.transport
     found: Mapping[str, Any] | None = transport.get_extra_info("peercert") if transport else None
-    return found
+    if not found or transport is None:
+        return None, b""
+    return found, transport.get_extra_info("ssl_object").getpeercert(binary_form=True) or b""
 
 
 def _cut(http: web.BaseRequest) -> web.StreamResponse:

@@ -12,11 +12,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from kopylite.apiserver.access.authentication import Authenticator
 from kopylite.apiserver.access.kubeconfig import kubeconfig
-from kopylite.apiserver.assembly import assemble
+from kopylite.apiserver.assembly import AccessOptions, assemble
 from kopylite.apiserver.bootstrap.cluster import bootstrap
-from kopylite.apiserver.request.request import ADMIN, Request, Response, User
+from kopylite.apiserver.request.request import ADMIN, Request, Response
 from kopylite.apiserver.storage.persistence import DataFile
 from kopylite.apiserver.storage.store import Store
 from kopylite.apiserver.world import NEWEST_MINOR, Hooks, World
@@ -105,7 +104,8 @@ class ApiServer:
             self._close_file()
             raise
         self.world = World(store, clock=clock, hooks=hooks or Hooks(), minor=options.minor)
-        self.assembly = assemble(self.world, rbac=options.rbac, is_ready=lambda: self._ready)
+        access = AccessOptions({self.token: ADMIN}, anonymous=options.anonymous, rbac=options.rbac)
+        self.assembly = assemble(self.world, access, is_ready=lambda: self._ready)
         self.core = self.assembly.core
         self.authority = authority
         self.port = 0
@@ -173,12 +173,9 @@ class ApiServer:
 
         from kopylite.apiserver.front import Front
 
-        users: dict[str, User] = {self.token: ADMIN}
-        authenticator = Authenticator(users, anonymous=self.options.anonymous, lookup=self.assembly.token_user)
-        self.assembly.token_review = authenticator.token_user
         # A client that leaves ends its watch: the place in the history must not be held for nobody.
         server = web.Server(
-            Front(self.core, authenticator),
+            Front(self.core, self.assembly.authenticator),
             handler_cancellation=True,
             access_log=None,
             keepalive_timeout=_IDLE_SECONDS,

@@ -234,7 +234,8 @@ def _server_options(controllers: bool | Collection[str], data: Path | None, serv
 
     chosen = (NAMES if controllers else ()) if isinstance(controllers, bool) else tuple(controllers)
     wanted: ServerParams = {"rbac": True, "tls": True, **server}
-    return ApiServerOptions(controllers=chosen, data=data, **wanted)
+    # A real server lets strangers in, too, as a user whom next to nothing is granted.
+    return ApiServerOptions(controllers=chosen, data=data, anonymous=wanted["rbac"], **wanted)
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:

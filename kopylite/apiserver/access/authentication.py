@@ -1,18 +1,36 @@
-"""Who is asking: bearer tokens, client certificates, anonymous, and impersonation. Pure."""
+"""Who is asking: client certificates, bearer tokens, anonymous. Pure."""
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final, NamedTuple
 
-from kopylite.apiserver.access.authorization import Authorizer, forbidden
-from kopylite.apiserver.request.request import ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED, Request, Target, User
-from kopylite.errors import BadRequest, Unauthorized
+from kopylite.apiserver.request.request import ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED, User
+from kopylite.errors import Unauthorized
 
-_IMPERSONATE_USER, _IMPERSONATE_GROUP = "impersonate-user", "impersonate-group"
-_IMPERSONATE_UID, _IMPERSONATE_EXTRA = "impersonate-uid", "impersonate-extra-"
+# Whom tokens of this server are for, unless they say otherwise; upstream: the issuer of its service account tokens.
+API_AUDIENCE: Final = "https://kubernetes.default.svc"
+
+# The extra that tells one credential of a user from another.
+CREDENTIAL_ID: Final = "authentication.kubernetes.io/credential-id"
+
+
+class TokenRefused(Exception):
+    """A token stands for nobody. The text is what a TokenReview says about it."""
+
+
+class Identity(NamedTuple):
+    """Whom a token stands for, and which of the audiences asked for it is meant for."""
+
+    user: User
+    audiences: tuple[str, ...]
+
+
+# From a token and the audiences that it should be for; None: no token of this kind. May raise TokenRefused.
+TokenReader = Callable[[str, Sequence[str]], Identity | None]
 
 
 class Authenticator:
@@ -21,7 +39,7 @@ class Authenticator:
     Args:
         tokens: static bearer tokens.
         anonymous: whether requests without credentials are let in as system:anonymous.
-        lookup: further tokens, such as those of service accounts; None: not known.
+        lookup: further tokens, such as those of service accounts.
     """
 
     def __init__(
@@ -29,82 +47,82 @@ class Authenticator:
         tokens: Mapping[str, User],
         *,
         anonymous: bool = False,
-        lookup: Callable[[str], User | None] = lambda token: None,
+        lookup: TokenReader = lambda token, audiences: None,
     ) -> None:
         self._tokens = {token.encode(): user for token, user in tokens.items()}
         self._anonymous = anonymous
         self._lookup = lookup
 
-    def authenticate(self, headers: Mapping[str, str], certificate: Mapping[str, Any] | None) -> User:
-        """The user of a request.
+    def authenticate(
+        self, headers: Mapping[str, str], certificate: Mapping[str, Any] | None = None, der: bytes = b""
+    ) -> User:
+        """The user of a request. A certificate goes before a token.
 
         Args:
             headers: by lower-case name.
             certificate: the verified client certificate, in the form of `ssl.getpeercert()`.
+            der: the same in binary form.
 
         Raises:
             Unauthorized: bad credentials, or none where anonymous requests are refused.
         """
-        scheme, _, token = headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and token.strip():
-            user = self.token_user(token.strip())
-            if user is None:
-                raise Unauthorized("Unauthorized")
+        if certificate and (user := certificate_user(certificate, der)).name:
             return user
-        if certificate:
-            return certificate_user(certificate)
+        token = bearer_token(headers.get("authorization", ""))
+        if token:
+            try:
+                return self.identify(token, (API_AUDIENCE,)).user
+            except TokenRefused:
+                raise Unauthorized("Unauthorized") from None
         if not self._anonymous:
             raise Unauthorized("Unauthorized")
         return User(ANONYMOUS, (UNAUTHENTICATED,))
 
-    def token_user(self, token: str) -> User | None:
-        """The user that a token stands for; None if it is not, or no longer, valid."""
+    def identify(self, token: str, audiences: Sequence[str] = ()) -> Identity:
+        """Whom a token stands for.
+
+        Args:
+            audiences: it has to be for one of them; none: for this server.
+
+        Raises:
+            TokenRefused: it stands for nobody, is not valid any more, or is for others.
+        """
+        wanted = tuple(audiences) or (API_AUDIENCE,)
         given = token.encode("utf-8", "surrogateescape")
         for known, user in self._tokens.items():
-            if hmac.compare_digest(known, given):
-                return _authenticated(user)
-        found = self._lookup(token)
-        return _authenticated(found) if found else None
+            if hmac.compare_digest(known, given) and API_AUDIENCE in wanted:
+                return Identity(_authenticated(user), (API_AUDIENCE,))
+        found = self._lookup(token, wanted)
+        if found is None:
+            raise TokenRefused("invalid bearer token")
+        return found._replace(user=_authenticated(found.user))
 
 
-def certificate_user(certificate: Mapping[str, Any]) -> User:
+def bearer_token(header: str) -> str:
+    """The token in an Authorization header; "" if it holds none."""
+    parts = header.strip().split(" ", 2)
+    return parts[1] if len(parts) > 1 and parts[0].lower() == "bearer" else ""
+
+
+def header_warning(header: str) -> str:
+    """What is odd about an Authorization header that is passed over; "" for nothing."""
+    parts = header.strip().split(" ", 2)
+    odd = len(parts) == 3 and parts[0].lower() == "bearer" and not parts[1]
+    return (
+        "the provided Authorization header contains extra space before the bearer token, and is ignored" if odd else ""
+    )
+
+
+def certificate_user(certificate: Mapping[str, Any], der: bytes = b"") -> User:
     """CN is the user, each O a group."""
     parts: Sequence[tuple[str, str]] = [pair for group in certificate.get("subject", ()) for pair in group]
     name = next((value for key, value in parts if key == "commonName"), "")
     groups = tuple(value for key, value in parts if key == "organizationName")
-    return _authenticated(User(name, groups))
+    extra = {CREDENTIAL_ID: (f"X509SHA256={hashlib.sha256(der).hexdigest()}",)} if der else {}
+    return _authenticated(User(name, groups, extra=extra))
 
 
 def _authenticated(user: User) -> User:
-    if AUTHENTICATED in user.groups:
+    if user.name == ANONYMOUS or AUTHENTICATED in user.groups or UNAUTHENTICATED in user.groups:
         return user
     return replace(user, groups=(*user.groups, AUTHENTICATED))
-
-
-def impersonated(request: Request, groups: Sequence[str], authorizer: Authorizer) -> User:
-    """The user that a request wants to act as, or its own. Raises Forbidden, BadRequest.
-
-    Args:
-        groups: the values of all Impersonate-Group headers.
-    """
-    name = request.headers.get(_IMPERSONATE_USER, "")
-    if not name and not groups:
-        return request.user
-    if not name:
-        shown = ", ".join(f'"{group}"' for group in groups)
-        raise BadRequest(
-            f'requested &user.DefaultInfo{{Name:"", UID:"", Groups:[]string{{{shown}}}, '
-            "Extra:map[string][]string(nil)} without impersonating a user name"
-        )
-    for resource, wanted in (("users", name), *(("groups", group) for group in groups)):
-        target = Target("impersonate", request.path, resource=resource, name=wanted)
-        if wanted and not authorizer.allows(request.user, target):
-            raise forbidden(request.user, target)
-    extra = {
-        key.removeprefix(_IMPERSONATE_EXTRA): (value,)
-        for key, value in request.headers.items()
-        if key.startswith(_IMPERSONATE_EXTRA)
-    }
-    default = () if name == ANONYMOUS else (AUTHENTICATED,)
-    all_groups = tuple(dict.fromkeys((*groups, *default)))
-    return User(name, all_groups, request.headers.get(_IMPERSONATE_UID, ""), extra)

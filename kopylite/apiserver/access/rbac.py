@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from kopylite.apiserver.request.request import MASTERS, Target, User
+from kopylite.apiserver.access.authorization import Decision, Rules
+from kopylite.apiserver.request.request import MASTERS, SERVICE_ACCOUNT, Target, User
+from kopylite.apiserver.schema.field_errors import aggregate, go_quote
 from kopylite.apiserver.storage.history import Change
 from kopylite.apiserver.storage.store import Store
+from kopylite.errors import ApiError, BadRequest, InternalError, NotFound
 
 GROUP = "rbac.authorization.k8s.io"
-_SERVICE_ACCOUNT = "system:serviceaccount:"
+_RESOURCE_KEYS = ("verbs", "apiGroups", "resources", "resourceNames")
+_PATH_KEYS = ("verbs", "nonResourceURLs")
 
 Rule = dict[str, Any]
 
@@ -31,53 +35,72 @@ class RbacAuthorizer:
         self._decoded: dict[str, list[dict[str, Any]]] = {}
         store.observers.append(self._forget)
 
-    def allows(self, user: User, target: Target) -> bool:
-        return MASTERS in user.groups or self._grant(user, target) is not None
-
-    def reason(self, user: User, target: Target) -> str:
-        """The binding that allows it, in upstream's words; "" if none does, or none needs to."""
-        grant = None if MASTERS in user.groups else self._grant(user, target)
-        if grant is None:
-            return ""
-        metadata, role, subject = grant.binding["metadata"], grant.binding["roleRef"], grant.subject
-        namespace = metadata.get("namespace", "")
-        binding = f'RoleBinding "{metadata["name"]}/{namespace}"'
-        if not namespace:
-            binding = f'ClusterRoleBinding "{metadata["name"]}"'
-        name = subject["name"]
-        if subject["kind"] == "ServiceAccount":
-            name += f"/{subject.get('namespace') or namespace}"
-        return f'RBAC: allowed by {binding} of {role["kind"]} "{role["name"]}" to {subject["kind"]} "{name}"'
-
-    def rules(self, user: User, namespace: str) -> tuple[list[Rule], list[Rule]]:
-        """What the user may do in a namespace: resource rules and rules of other paths."""
-        found = [grant.rule for grant in self._grants(user, namespace)]
-        paths = [rule for rule in found if rule.get("nonResourceURLs")]
-        return [rule for rule in found if rule.get("resources")], paths
-
-    def _grant(self, user: User, target: Target) -> Grant | None:
-        namespace = target.namespace if target.is_resource else ""
+    def authorize(self, user: User, target: Target) -> Decision:
+        """The reason names the binding that allows it, or the roles that no binding should name."""
+        if MASTERS in user.groups:
+            return Decision(True)
         covers = _covers if target.is_resource else _covers_path
-        return next((grant for grant in self._grants(user, namespace) if covers(grant.rule, target)), None)
+        errors: list[ApiError] = []
+        for grant in self._grants(user, target.namespace if target.is_resource else "", errors):
+            if covers(grant.rule, target):
+                return Decision(True, _reason(grant))
+        return Decision(False, f"rbac: RBAC: {_texts(errors)}" if errors else "")
 
-    def _grants(self, user: User, namespace: str) -> Iterator[Grant]:
-        """All rules granted cluster-wide, and those granted in the namespace."""
+    def rules(self, user: User, namespace: str) -> Rules:
+        errors: list[ApiError] = []
+        found = [grant.rule for grant in self._grants(user, namespace, errors)]
+        return Rules(
+            [_part(rule, _RESOURCE_KEYS) for rule in found if rule.get("resources")],
+            [_part(rule, _PATH_KEYS) for rule in found if rule.get("nonResourceURLs")],
+            _texts(errors) if errors else "",
+        )
+
+    def held(self, user: User, namespace: str) -> tuple[list[Rule], list[ApiError]]:
+        """All rules that the user has there, and what could not be looked up."""
+        errors: list[ApiError] = []
+        return [grant.rule for grant in self._grants(user, namespace, errors)], errors
+
+    def role_rules(self, ref: dict[str, Any], namespace: str) -> list[Rule]:
+        """The rules of the role that a binding in the namespace ("" for none) names.
+
+        Raises:
+            NotFound: there is none.
+            BadRequest: it would have to be in a namespace.
+            InternalError: it is of no kind that has rules.
+        """
+        kind, name = ref.get("kind", ""), ref.get("name", "")
+        if kind not in ("Role", "ClusterRole"):
+            raise InternalError(f"unsupported role reference kind: {go_quote(kind)}", reason="")
+        if kind == "Role" and not namespace:
+            raise BadRequest("Namespace parameter required.")
+        for role in self._objects(f"{kind.lower()}s"):
+            metadata = role["metadata"]
+            if metadata["name"] == name and (kind == "ClusterRole" or metadata["namespace"] == namespace):
+                return list(role.get("rules") or ())
+        details = {"name": name, "group": GROUP, "kind": kind.lower()}
+        raise NotFound(f"{kind.lower()}.{GROUP} {go_quote(name)} not found", details=details)
+
+    def _grants(self, user: User, namespace: str, errors: list[ApiError]) -> Iterator[Grant]:
+        """All rules granted cluster-wide, and those granted in the namespace; what is missing goes to `errors`."""
         for binding in self._objects("clusterrolebindings"):
-            if subject := _subject(binding, user, ""):
-                yield from (Grant(rule, binding, subject) for rule in self._role_rules(binding["roleRef"], ""))
+            yield from self._bound(binding, user, "", errors)
         if not namespace:
             return
         for binding in self._objects("rolebindings"):
-            if binding["metadata"]["namespace"] == namespace and (subject := _subject(binding, user, namespace)):
-                yield from (Grant(rule, binding, subject) for rule in self._role_rules(binding["roleRef"], namespace))
+            if binding["metadata"]["namespace"] == namespace:
+                yield from self._bound(binding, user, namespace, errors)
 
-    def _role_rules(self, ref: dict[str, Any], namespace: str) -> Iterator[Rule]:
-        cluster = ref.get("kind") == "ClusterRole"
-        for role in self._objects("clusterroles" if cluster else "roles"):
-            metadata = role["metadata"]
-            if metadata["name"] != ref.get("name") or (not cluster and metadata["namespace"] != namespace):
-                continue
-            yield from role.get("rules") or ()
+    def _bound(self, binding: dict[str, Any], user: User, namespace: str, errors: list[ApiError]) -> Iterator[Grant]:
+        subject = _subject(binding, user, namespace)
+        if subject is None:
+            return
+        try:
+            rules = self.role_rules(binding["roleRef"], namespace)
+        except ApiError as error:
+            errors.append(error)
+            return
+        for rule in rules:
+            yield Grant(rule, binding, subject)
 
     def _objects(self, plural: str) -> list[dict[str, Any]]:
         storage = f"{plural}.{GROUP}"
@@ -91,6 +114,24 @@ class RbacAuthorizer:
         self._decoded.pop(storage, None)
 
 
+def _texts(errors: list[ApiError]) -> str:
+    return aggregate(error.message for error in errors)
+
+
+def _reason(grant: Grant) -> str:
+    """Why it is allowed, in upstream's words."""
+    metadata, role, subject = grant.binding["metadata"], grant.binding["roleRef"], grant.subject
+    namespace = metadata.get("namespace", "")
+    binding = f"ClusterRoleBinding {go_quote(metadata['name'])}"
+    if namespace:
+        binding = f"RoleBinding {go_quote(metadata['name'] + '/' + namespace)}"
+    name = subject["name"]
+    if subject["kind"] == "ServiceAccount":
+        name += f"/{subject.get('namespace') or namespace}"
+    of = f"{role['kind']} {go_quote(role['name'])}"
+    return f"RBAC: allowed by {binding} of {of} to {subject['kind']} {go_quote(name)}"
+
+
 def _subject(binding: dict[str, Any], user: User, namespace: str) -> dict[str, Any] | None:
     """The subject of a binding that the user is."""
     for subject in binding.get("subjects") or ():
@@ -101,9 +142,13 @@ def _subject(binding: dict[str, Any], user: User, namespace: str) -> dict[str, A
             return dict(subject)
         if kind == "ServiceAccount":
             where = subject.get("namespace") or namespace
-            if user.name == f"{_SERVICE_ACCOUNT}{where}:{name}":
+            if where and user.name == f"{SERVICE_ACCOUNT}{where}:{name}":
                 return dict(subject)
     return None
+
+
+def _part(rule: Rule, keys: tuple[str, ...]) -> dict[str, Any]:
+    return {key: rule[key] for key in keys if rule.get(key) or key == "verbs"}
 
 
 def _covers(rule: Rule, target: Target) -> bool:
@@ -118,7 +163,7 @@ def _covers(rule: Rule, target: Target) -> bool:
 
 def _covers_path(rule: Rule, target: Target) -> bool:
     paths = rule.get("nonResourceURLs") or ()
-    return _has(rule.get("verbs"), target.verb) and any(_matches_path(path, target.path) for path in paths)
+    return _has(rule.get("verbs"), target.verb) and any(matches_path(path, target.path) for path in paths)
 
 
 def _covers_resource(resources: Any, target: Target) -> bool:
@@ -132,5 +177,5 @@ def _has(values: Any, wanted: str) -> bool:
     return bool(values) and ("*" in values or wanted in values)
 
 
-def _matches_path(pattern: str, path: str) -> bool:
-    return pattern in ("*", path) or (pattern.endswith("*") and path.startswith(pattern[:-1]))
+def matches_path(pattern: str, path: str) -> bool:
+    return pattern == path or (pattern.endswith("*") and path.startswith(pattern.rstrip("*")))

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from kopylite.apiserver.access.access_attributes import access_target, attribute_errors, evaluation_error
+from kopylite.apiserver.access.authentication import Identity, TokenRefused
 from kopylite.apiserver.access.authorization import Authorizer
 from kopylite.apiserver.patching.apply import update_managed_fields
 from kopylite.apiserver.request.negotiation import accept_media
 from kopylite.apiserver.request.options import write_options
-from kopylite.apiserver.request.request import Response, Target, User
-from kopylite.apiserver.schema.field_errors import FieldError, invalid, invalid_error
+from kopylite.apiserver.request.request import Response, User
+from kopylite.apiserver.schema.field_errors import FieldError, invalid_error
 from kopylite.apiserver.world import Call, World
-from kopylite.apiserver.writes.decoding import read_typed
+from kopylite.apiserver.writes.decoding import check_namespace_matches, read_typed
 from kopylite.apiserver.writes.metadata import timestamp
 from kopylite.errors import BadRequest
 
@@ -23,21 +25,18 @@ class Reviews:
     """Handlers of the review resources.
 
     Args:
-        token_user: who a bearer token stands for.
-        rules: what a user may do in a namespace, as (resourceRules, nonResourceRules).
+        identify: whom a bearer token stands for, among some audiences; raises TokenRefused.
     """
 
     def __init__(
         self,
         world: World,
         authorizer: Authorizer,
-        token_user: Callable[[str], User | None],
-        rules: Callable[[User, str], tuple[list[dict[str, Any]], list[dict[str, Any]]]],
+        identify: Callable[[str, Sequence[str]], Identity],
     ) -> None:
         self._world = world
         self._authorizer = authorizer
-        self._token_user = token_user
-        self._rules = rules
+        self._identify = identify
 
     def handlers(self) -> dict[tuple[str, str, str], Callable[[Call], Any]]:
         """By (group, plural, sub-resource), as `Core.special` takes them."""
@@ -51,23 +50,18 @@ class Reviews:
         }
 
     async def subject_access(self, call: Call) -> Response:
-        """Raises Invalid."""
+        """Raises Invalid, BadRequest."""
         review = self._read(call)
-        spec = review["spec"]
-        errors = _attribute_errors(spec)
-        if not spec.get("user") and not spec.get("groups"):
-            errors.append(invalid("spec.user", "", "at least one of user or group must be specified"))
-        namespace = (spec.get("resourceAttributes") or {}).get("namespace", "")
-        if call.target.resource == "localsubjectaccessreviews" and namespace != call.target.namespace:
-            errors.append(invalid("spec.resourceAttributes.namespace", namespace, "must match metadata.namespace"))
-        _refuse(errors)
-        user = User(spec.get("user", ""), tuple(spec.get("groups") or ()), spec.get("uid", ""))
+        spec, local = review["spec"], call.target.resource == "localsubjectaccessreviews"
+        _refuse(attribute_errors(review, subject=True, local=local))
+        extra = {key: tuple(values or ()) for key, values in (spec.get("extra") or {}).items()}
+        user = User(spec.get("user", ""), tuple(spec.get("groups") or ()), spec.get("uid", ""), extra)
         return self._answer(call, review, self._access(user, spec))
 
     async def self_access(self, call: Call) -> Response:
         """Raises Invalid."""
         review = self._read(call)
-        _refuse(_attribute_errors(review["spec"]))
+        _refuse(attribute_errors(review))
         return self._answer(call, review, self._access(call.request.user, review["spec"]))
 
     async def self_rules(self, call: Call) -> Response:
@@ -76,13 +70,12 @@ class Reviews:
         namespace = review["spec"].get("namespace")
         if not namespace:
             raise BadRequest("no namespace on request")
-        resource_rules, other_rules = self._rules(call.request.user, namespace)
-        status = {
-            "resourceRules": resource_rules,
-            "nonResourceRules": other_rules,
-            "incomplete": False,
-        }
-        return self._answer(call, {**review, "spec": {}}, status)
+        rules = self._authorizer.rules(call.request.user, namespace)
+        status = {"resourceRules": rules.resources, "nonResourceRules": rules.paths, "incomplete": False}
+        if rules.error:
+            status["evaluationError"] = rules.error
+        head = {"kind": review["kind"], "apiVersion": review["apiVersion"], "metadata": {}}
+        return self._answer(call, {**head, "spec": {}}, status)
 
     async def self_subject(self, call: Call) -> Response:
         review = self._read(call)
@@ -96,16 +89,21 @@ class Reviews:
         token = review["spec"].get("token")
         if not token:
             raise BadRequest("token is required for TokenReview in authentication")
-        user = self._token_user(token)
-        if user is None:
-            return self._answer(call, review, {"user": {}, "error": "invalid bearer token"})
-        return self._answer(call, review, {"authenticated": True, "user": user.to_dict()})
+        try:
+            user, audiences = self._identify(token.split(" ")[0], review["spec"].get("audiences") or ())
+        except TokenRefused as refused:
+            return self._answer(call, review, {"user": {}, "error": str(refused)})
+        status = {"authenticated": True, "user": user.to_dict(), "audiences": list(audiences)}
+        return self._answer(call, review, status)
 
     def _read(self, call: Call) -> dict[str, Any]:
         group = call.resource.group.partition(".")[0]
         given = read_typed(call.request, f"io.k8s.api.{group}.{call.resource.version}.{call.resource.kind}")
         head = {"kind": call.resource.kind, "apiVersion": call.resource.api_version}
         metadata = {key: value for key, value in (given.get("metadata") or {}).items() if value}
+        check_namespace_matches(call, metadata)
+        if call.target.namespace:
+            metadata["namespace"] = call.target.namespace
         review = {**head, "metadata": metadata, "spec": given.get("spec") or {}}
         if review["spec"] and call.target.resource != "selfsubjectrulesreviews":
             self._own_fields(call, review)
@@ -129,36 +127,13 @@ class Reviews:
 
     def _access(self, user: User, spec: dict[str, Any]) -> dict[str, Any]:
         """The status of an access review."""
-        target = _target(spec)
-        if not self._authorizer.allows(user, target):
-            return {"allowed": False}
-        reason = self._authorizer.reason(user, target)
-        return {"allowed": True, "reason": reason} if reason else {"allowed": True}
-
-
-def _target(spec: dict[str, Any]) -> Target:
-    """What an access review asks about."""
-    plain = spec.get("nonResourceAttributes")
-    if plain:
-        return Target(plain.get("verb", ""), plain.get("path", ""))
-    wanted = spec["resourceAttributes"]
-    return Target(
-        wanted.get("verb", ""),
-        "",
-        wanted.get("group", ""),
-        wanted.get("version", ""),
-        wanted.get("resource", ""),
-        wanted.get("namespace", ""),
-        wanted.get("name", ""),
-        wanted.get("subresource", ""),
-    )
-
-
-def _attribute_errors(spec: dict[str, Any]) -> list[FieldError]:
-    if bool(spec.get("resourceAttributes")) != bool(spec.get("nonResourceAttributes")):
-        return []
-    text = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
-    return [invalid("spec", None, text)]
+        decision = self._authorizer.authorize(user, access_target(spec))
+        status: dict[str, Any] = {"allowed": decision.allowed}
+        if decision.reason:
+            status["reason"] = decision.reason
+        if error := evaluation_error(spec):
+            status["evaluationError"] = error
+        return status
 
 
 def _refuse(errors: list[FieldError]) -> None:

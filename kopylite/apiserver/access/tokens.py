@@ -1,131 +1,139 @@
-"""Service account tokens: TokenRequest, and who a token stands for. Signed with a key of this process."""
+"""Service account tokens: JSON web tokens signed with a key of this process, and who such a token stands for."""
 
 from __future__ import annotations
 
 import base64
 import hmac
 import secrets
-from typing import Any
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
 
 import msgspec
 
-from kopylite.apiserver.builtin import data
-from kopylite.apiserver.builtin.strategies import CODECS
-from kopylite.apiserver.patching.apply import update_managed_fields
-from kopylite.apiserver.patching.apply.field_manager import EMPTY
-from kopylite.apiserver.request.negotiation import accept_media
-from kopylite.apiserver.request.options import write_options
-from kopylite.apiserver.request.request import Response, User
-from kopylite.apiserver.schema.field_errors import invalid, invalid_error
-from kopylite.apiserver.schema.node import SchemaNode
-from kopylite.apiserver.world import Call, World
-from kopylite.apiserver.writes.decoding import read_typed
-from kopylite.apiserver.writes.metadata import timestamp
+from kopylite.apiserver.access.authentication import API_AUDIENCE, CREDENTIAL_ID, Identity, TokenRefused
+from kopylite.apiserver.access.impersonation import account_groups
+from kopylite.apiserver.request.request import SERVICE_ACCOUNT, User
+from kopylite.apiserver.schema.field_errors import go_quote
+from kopylite.apiserver.world import World
 
-_DEFAULT_SECONDS, _SHORTEST_SECONDS = 3600, 600
-_LONGEST_SECONDS = 1 << 32
-_AUDIENCE = "https://kubernetes.default.svc"
-_REQUEST = "io.k8s.api.authentication.v1.TokenRequest"
-_HEADER = {"alg": "HS256", "typ": "JWT"}
+_HEADER: Final = {"alg": "HS256", "typ": "JWT"}
+# Clocks may differ by so much, and so long lives on what is being deleted. go-jose's DefaultLeeway.
+_LEEWAY_SECONDS = 60
+_EXTRA = "authentication.kubernetes.io"
+_BOUND: Final = {"pod": "pods", "secret": "secrets", "node": "nodes"}
 
 
 class ServiceAccountTokens:
-    """Issues and reads JSON web tokens. They end with the process, like everything signed with its key."""
+    """Signs and reads tokens. They end with the process, like everything signed with its key."""
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._key = secrets.token_bytes(32)
 
-    async def request(self, call: Call) -> Response:
-        """POST serviceaccounts/NAME/token. Raises NotFound or Invalid."""
-        given = read_typed(call.request, _REQUEST)
-        account = self._world.lookup("", "serviceaccounts", call.target.namespace, call.target.name)
-        if account is None:
-            raise call.not_found()
-        spec = given.get("spec") or {}
-        seconds = spec.get("expirationSeconds") or _DEFAULT_SECONDS
-        if seconds < _SHORTEST_SECONDS:
-            error = invalid("spec.expirationSeconds", seconds, "may not specify a duration less than 10 minutes")
-            raise invalid_error("TokenRequest", "authentication.k8s.io", "", [error])
-        if seconds > _LONGEST_SECONDS:
-            error = invalid("spec.expirationSeconds", seconds, "may not specify a duration larger than 2^32 seconds")
-            raise invalid_error("TokenRequest", "authentication.k8s.io", "", [error])
-        audiences = spec.get("audiences") or [_AUDIENCE]
-        now = self._world.clock.now()
-        expires = int(now.timestamp()) + seconds
-        answer: dict[str, Any] = {
-            "kind": "TokenRequest",
-            "apiVersion": "authentication.k8s.io/v1",
-            "metadata": {
-                "name": call.target.name,
-                "namespace": call.target.namespace,
-                "creationTimestamp": timestamp(now),
-            },
-            "spec": {
-                "audiences": audiences,
-                "expirationSeconds": seconds,
-                "boundObjectRef": spec.get("boundObjectRef"),
-            },
-            "status": {
-                "token": self._sign(account, audiences, int(now.timestamp()), expires),
-                "expirationTimestamp": timestamp(now.fromtimestamp(expires, tz=now.tzinfo)),
-            },
-        }
-        metadata = answer["metadata"] = {**answer["metadata"], "uid": account["metadata"]["uid"]}
-        metadata["managedFields"] = self._owners(call, spec)
-        media = accept_media(call.request, views=False)
-        return Response(201, media.encode(answer), media.type)
+    def sign(
+        self, account: dict[str, Any], audiences: Sequence[str], seconds: int, bound: Mapping[str, dict[str, str]]
+    ) -> str:
+        """A token of a service account.
 
-    def _owners(self, call: Call, spec: dict[str, Any]) -> Any:
-        """Nothing of a request is kept, and yet the real server notes whose fields it has."""
-        sent: dict[str, Any] = {"metadata": {}, "spec": spec}
-        update_managed_fields(
-            sent,
-            None,
-            schema=SchemaNode({**data.SCHEMAS[_REQUEST], EMPTY: CODECS[_REQUEST].zero}, data.DEFINITIONS),
-            manager=write_options(call.request, "CreateOptions").field_manager,
-            api_version="authentication.k8s.io/v1",
-            subresource=call.target.subresource,
-            now=timestamp(self._world.clock.now()),
-        )
-        return sent["metadata"].get("managedFields", [])
-
-    def user(self, token: str) -> User | None:
-        """The service account that a valid token of this server stands for; None for any other text."""
-        head, _, signature = token.rpartition(".")
-        if not hmac.compare_digest(self._signature(head), signature.encode("utf-8", "surrogateescape")):
-            return None
-        claims = msgspec.json.decode(_decode(head.partition(".")[2]))
-        if claims["exp"] <= self._world.clock.now().timestamp():
-            return None
-        own = claims["kubernetes.io"]
-        namespace, name = own["namespace"], own["serviceaccount"]["name"]
-        account = self._world.lookup("", "serviceaccounts", namespace, name)
-        if account is None or account["metadata"]["uid"] != own["serviceaccount"]["uid"]:
-            return None
-        groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
-        return User(f"system:serviceaccount:{namespace}:{name}", groups, account["metadata"]["uid"])
-
-    def _sign(self, account: dict[str, Any], audiences: list[str], issued: int, expires: int) -> str:
+        Args:
+            seconds: how long it is valid.
+            bound: the objects with which it ends, as {name, uid}, by `pod`, `secret` or `node`.
+        """
         metadata = account["metadata"]
+        now = int(self._world.clock.now().timestamp())
         claims = {
-            "aud": audiences,
-            "exp": expires,
-            "iat": issued,
-            "nbf": issued,
-            "iss": _AUDIENCE,
+            "aud": list(audiences),
+            "exp": now + seconds,
+            "iat": now,
+            "nbf": now,
+            "iss": API_AUDIENCE,
             "jti": self._world.clock.uuid(),
-            "sub": f"system:serviceaccount:{metadata['namespace']}:{metadata['name']}",
+            "sub": f"{SERVICE_ACCOUNT}{metadata['namespace']}:{metadata['name']}",
             "kubernetes.io": {
                 "namespace": metadata["namespace"],
                 "serviceaccount": {"name": metadata["name"], "uid": metadata["uid"]},
+                **bound,
             },
         }
         head = f"{_encode(msgspec.json.encode(_HEADER))}.{_encode(msgspec.json.encode(claims))}"
         return f"{head}.{self._signature(head).decode()}"
 
+    def read(self, token: str, audiences: Sequence[str]) -> Identity | None:
+        """The service account that a token of this server stands for; None for any other text.
+
+        Raises:
+            TokenRefused: it was valid once, or is for other audiences.
+        """
+        head, _, signature = token.rpartition(".")
+        if not hmac.compare_digest(self._signature(head), signature.encode("utf-8", "surrogateescape")):
+            return None
+        claims: dict[str, Any] = msgspec.json.decode(_decode(head.partition(".")[2]))
+        given = claims["aud"]
+        common = tuple(audience for audience in audiences if audience in given)
+        if not common:
+            text = f"token audiences {_listed(given)} is invalid for the target audiences {_listed(audiences)}"
+            raise _refused(text)
+        return Identity(self._account(claims), common)
+
+    def _account(self, claims: dict[str, Any]) -> User:
+        """Raises TokenRefused."""
+        if claims["exp"] < self._world.clock.now().timestamp() - _LEEWAY_SECONDS:
+            raise _refused("service account token has expired")
+        own = claims["kubernetes.io"]
+        namespace, name, uid = own["namespace"], own["serviceaccount"]["name"], own["serviceaccount"]["uid"]
+        account = self._world.lookup("", "serviceaccounts", namespace, name)
+        if account is None:
+            raise _refused(f"serviceaccounts {go_quote(name)} not found")
+        if account["metadata"]["uid"] != uid:
+            found = account["metadata"]["uid"]
+            raise _refused(f"service account UID ({found}) does not match claim ({uid})")
+        if self._is_gone(account):
+            raise _refused(f"service account {namespace}/{name} has been deleted")
+        for kind, plural in _BOUND.items():
+            if kind in own and not (kind == "node" and "pod" in own):
+                self._check_bound(kind, plural, namespace, own[kind])
+        return User(f"{SERVICE_ACCOUNT}{namespace}:{name}", account_groups(namespace), uid, _extra(claims["jti"], own))
+
+    def _check_bound(self, kind: str, plural: str, namespace: str, ref: dict[str, str]) -> None:
+        """Raises TokenRefused: the object with which the token ends is no more."""
+        obj = self._world.lookup("", plural, "" if kind == "node" else namespace, ref["name"])
+        if obj is not None and obj["metadata"]["uid"] != ref["uid"]:
+            found = obj["metadata"]["uid"]
+            text = f"{kind} UID ({found}) does not match service account {kind} ref claim ({ref['uid']})"
+            raise _refused(text[:1].upper() + text[1:] if kind == "pod" else text)
+        if obj is None or self._is_gone(obj):
+            raise _refused("service account token has been invalidated")
+
+    def _is_gone(self, obj: dict[str, Any]) -> bool:
+        deleted = obj["metadata"].get("deletionTimestamp")
+        if not deleted:
+            return False
+        return (self._world.clock.now() - datetime.fromisoformat(deleted)).total_seconds() > _LEEWAY_SECONDS
+
     def _signature(self, head: str) -> bytes:
         return _encode(hmac.digest(self._key, head.encode("utf-8", "surrogateescape"), "sha256")).encode()
+
+
+def _refused(text: str) -> TokenRefused:
+    """Upstream tries several readers of tokens, and tells what each of them said."""
+    return TokenRefused(f"[invalid bearer token, {text}]")
+
+
+def _extra(token_id: str, own: dict[str, Any]) -> dict[str, tuple[str, ...]]:
+    """What is known of a token beyond its account."""
+    extra: dict[str, tuple[str, ...]] = {CREDENTIAL_ID: (f"JTI={token_id}",)}
+    for kind in ("pod", "node"):
+        ref = own.get(kind)
+        if ref:
+            extra[f"{_EXTRA}/{kind}-name"] = (ref["name"],)
+            if ref.get("uid"):
+                extra[f"{_EXTRA}/{kind}-uid"] = (ref["uid"],)
+    return extra
+
+
+def _listed(texts: Sequence[str]) -> str:
+    return f"[{' '.join(go_quote(text) for text in texts)}]"
 
 
 def _encode(data: bytes) -> str:

@@ -81,10 +81,36 @@ def create_priority_class(priority_class: Object, environment: Environment) -> N
 
 def update_approval(request: Object, old: Object, environment: Environment) -> None:
     """`/approval` takes conditions only."""
+    _date_conditions(request, old, environment)
     conditions = request["status"].get("conditions")
     request["spec"], request["status"] = old["spec"], dict(old["status"])
     if conditions is not None:
         request["status"]["conditions"] = conditions
+
+
+def update_request_status(request: Object, old: Object, environment: Environment) -> None:
+    """`/status` of a request for a certificate leaves approvals as they are."""
+    for kind in ("Approved", "Denied"):
+        before = [c for c in old["status"].get("conditions") or () if c.get("type") == kind]
+        conditions = request["status"].get("conditions") or []
+        places = [index for index, c in enumerate(conditions) if c.get("type") == kind]
+        if len(before) == len(places):
+            for index, condition in zip(places, before, strict=True):
+                conditions[index] = condition
+    _date_conditions(request, old, environment)
+
+
+def _date_conditions(request: Object, old: Object, environment: Environment) -> None:
+    now = f"{environment.clock.now().isoformat(timespec='seconds')[:19]}Z"
+    known = {
+        (c.get("type"), c.get("status")): c.get("lastTransitionTime")
+        for c in reversed(old["status"].get("conditions") or ())
+    }
+    for condition in request["status"].get("conditions") or ():
+        condition["lastUpdateTime"] = condition.get("lastUpdateTime") or now
+        if not condition.get("lastTransitionTime"):
+            before = known.get((condition.get("type"), condition.get("status")))
+            condition["lastTransitionTime"] = before or now
 
 
 def freeze_spec(obj: Object, old: Object, environment: Environment) -> None:

@@ -295,7 +295,12 @@ RULES: Mapping[tuple[str, str], Rules] = {
     ("apiextensions.k8s.io", "CustomResourceDefinition"): Rules(generation=True, unconditional_update=False),
     ("certificates.k8s.io", "CertificateSigningRequest"): Rules(
         name_errors=_any_segment,
-        update={"": groups.freeze_spec, "approval": groups.update_approval},
+        update={
+            "": groups.freeze_spec,
+            "status": groups.update_request_status,
+            "approval": groups.update_approval,
+        },
+        validate_status=(validation_groups.update_request_status,),
         reset_fields={
             "": ("spec", "status"),
             "status": ("spec", "status.conditions"),

@@ -167,7 +167,20 @@ def role(obj: Object) -> Errors:
 
 
 def cluster_role(obj: Object) -> Errors:
-    return [e for i, rule in enumerate(obj.get("rules") or ()) for e in _rule(rule, f"rules[{i}]", namespaced=False)]
+    found = [e for i, rule in enumerate(obj.get("rules") or ()) for e in _rule(rule, f"rules[{i}]", namespaced=False)]
+    aggregation = obj.get("aggregationRule")
+    if aggregation is None:
+        return found
+    path = "aggregationRule.clusterRoleSelectors"
+    if not aggregation.get("clusterRoleSelectors"):
+        text = "at least one clusterRoleSelector required if aggregationRule is non-nil"
+        found.append(required(path, text))
+    for index, selector in enumerate(aggregation.get("clusterRoleSelectors") or ()):
+        problems = checks.label_selector(selector, f"{path}[{index}]")
+        found += problems
+        if problems:
+            found.append(invalid(f"{path}[{index}]", None, "invalid label selector."))
+    return found
 
 
 def _rule(rule: Object, path: str, *, namespaced: bool) -> Errors:
@@ -338,3 +351,22 @@ def _review_versions(webhook: Object, path: str) -> Errors:
     if not {"v1", "v1beta1"} & set(versions):
         return [invalid(where, versions, "must include at least one of v1, v1beta1")]
     return []
+
+
+def update_request_status(request: Object, old: Object) -> Errors:
+    """What `/status` of a request for a certificate may not do."""
+    path, found = "status.conditions", []
+    for kind in ("Approved", "Denied", "Failed"):
+        before, after = _conditions(old, kind), _conditions(request, kind)
+        if len(after) < len(before):
+            found.append(forbidden(path, f'updates may not remove a condition of type "{kind}"'))
+        if len(after) > len(before) and kind != "Failed":
+            found.append(forbidden(path, f'updates may not add a condition of type "{kind}"'))
+    given = old["status"].get("certificate")
+    if given and request["status"].get("certificate") != given:
+        found.append(forbidden("status.certificate", "updates may not modify existing certificate content"))
+    return found
+
+
+def _conditions(obj: Object, kind: str) -> list[Object]:
+    return [c for c in obj["status"].get("conditions") or () if c.get("type") == kind]

@@ -9,6 +9,8 @@ from urllib.parse import parse_qsl, unquote
 
 ANONYMOUS = "system:anonymous"
 AUTHENTICATED, UNAUTHENTICATED, MASTERS = "system:authenticated", "system:unauthenticated", "system:masters"
+# What begins the user name of a service account; its namespace and name follow, with a colon between.
+SERVICE_ACCOUNT = "system:serviceaccount:"
 # Below /namespaces/{name}/ these are sub-resources of the namespace, no resources in it.
 _NAMESPACE_SUBRESOURCES = ("status", "finalize")
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
@@ -92,6 +94,7 @@ class Target:
         verb: get, list, watch, create, update, patch, delete, deletecollection; else the HTTP method, lower case.
         resource: the plural; "" for everything that is no resource (discovery, health).
         legacy_watch: by the deprecated `/watch/` prefix.
+        nameless: about a resource, and none is named: a review may ask so.
     """
 
     verb: str
@@ -103,10 +106,11 @@ class Target:
     name: str = ""
     subresource: str = ""
     legacy_watch: bool = False
+    nameless: bool = False
 
     @property
     def is_resource(self) -> bool:
-        return bool(self.resource)
+        return bool(self.resource) or self.nameless
 
 
 def parse_query(query: str) -> dict[str, list[str]]:
@@ -143,7 +147,7 @@ def parse_target(request: Request) -> Target:
         version,
         resource,
         namespace,
-        name or (name_by_selector if verb in ("list", "watch", "deletecollection") else ""),
+        name or (name_by_selector if verb in ("list", "watch") else ""),
         "/".join((subresource, *rest[3:])) if subresource else "",
         watch,
     )

@@ -183,3 +183,11 @@ def canonical(obj: dict[str, Any]) -> dict[str, Any]:
     ordered = {key: obj[key] for key in _HEAD if key in obj}
     ordered.update((key, value) for key, value in obj.items() if key not in _HEAD)
     return ordered
+
+
+def check_namespace_matches(call: Call, metadata: dict[str, Any]) -> None:
+    """An object of no namespace loses one that it was sent with. Raises BadRequest."""
+    if not call.resource.namespaced:
+        metadata.pop("namespace", None)
+    elif metadata.get("namespace") and metadata["namespace"] != call.target.namespace:
+        raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")

@@ -15,7 +15,14 @@ from kopylite.apiserver.request.options import WriteOptions, write_options
 from kopylite.apiserver.schema.field_errors import go_json, invalid, invalid_error
 from kopylite.apiserver.world import Call, World
 from kopylite.apiserver.writes import metadata as meta
-from kopylite.apiserver.writes.decoding import DecodingFailed, canonical, check_kind, decode_problems, strict_text
+from kopylite.apiserver.writes.decoding import (
+    DecodingFailed,
+    canonical,
+    check_kind,
+    check_namespace_matches,
+    decode_problems,
+    strict_text,
+)
 from kopylite.apiserver.writes.writer import (
     PATCH_RETRIES,
     Change,
@@ -151,12 +158,7 @@ def _decode_patched(call: Call, patched: dict[str, Any], field_validation: str) 
 
 def _check_identity(call: Call, obj: dict[str, Any]) -> None:
     check_name(call, obj)
-    _check_namespace(call, obj)
-
-
-def _check_namespace(call: Call, obj: dict[str, Any]) -> None:
-    if call.resource.namespaced and obj["metadata"].get("namespace", call.target.namespace) != call.target.namespace:
-        raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
+    check_namespace_matches(call, obj["metadata"])
 
 
 def applied_config(call: Call) -> dict[str, Any]:
@@ -178,7 +180,7 @@ def applied_config(call: Call) -> dict[str, Any]:
         raise BadRequest("metadata is no object")
     if metadata.get("managedFields"):
         raise BadRequest("metadata.managedFields must be nil")
-    _check_namespace(call, config)
+    check_namespace_matches(call, config["metadata"])
     return config
 
 

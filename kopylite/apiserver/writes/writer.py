@@ -77,8 +77,6 @@ class Writer:
             await hook(call)
         generated = bool(metadata.get("generateName")) and not metadata.get("name")
         for attempt in range(GENERATE_NAME_TRIES if generated else 1):
-            if generated:
-                metadata["name"] = meta.generated_name(metadata["generateName"], world.clock)
             try:
                 return await self._create(call, copy.deepcopy(obj) if generated else obj, options, managed)
             except AlreadyStored as taken:
@@ -98,6 +96,8 @@ class Writer:
         if not managed:
             self._own_fields(call, obj, None, options)
         await self._mutate(Admission(call, "CREATE", obj, None, options.dry_run))
+        if metadata.get("generateName") and not metadata.get("name"):
+            metadata["name"] = meta.generated_name(metadata["generateName"], world.clock)
         call.warnings.extend(meta.drop_duplicate_owners(metadata))
         strategy.prepare_create(obj)
         errors = meta.create_errors(metadata, strategy.name_errors, custom=resource.custom)
@@ -152,7 +152,8 @@ class Writer:
         live = object_in(resource, record)
         obj = change(live)
         metadata, old = obj["metadata"], live["metadata"]
-        self._check_preconditions(call, metadata, record, policy)
+        self._check_uid(call, metadata, record, policy)
+        given_version = metadata.get("resourceVersion", "")
         meta.keep_on_update(metadata, old)
         call.warnings.extend(meta.drop_duplicate_owners(metadata))
         # It shows and sets a single field of the object: for the strategy that is the main endpoint.
@@ -164,6 +165,8 @@ class Writer:
         metadata = obj["metadata"]
         metadata["resourceVersion"] = str(record.version)
         await self._mutate(Admission(call, "UPDATE", obj, live, options.dry_run))
+        # As upstream: who may not make a change learns that before he learns that he comes too late.
+        self._check_version(call, given_version, record, policy)
         if strategy.generation and part != "binding" and _changed(obj, live, strategy.has_status):
             metadata["generation"] = old.get("generation", 0) + 1
         errors = meta.update_errors(metadata, old, custom=resource.custom)
@@ -187,7 +190,7 @@ class Writer:
         written = store.update(resource.storage, call.key, obj, record, shape=resource.shape, fields=fields)
         return Written(written.body)
 
-    def _check_preconditions(self, call: Call, metadata: dict[str, Any], record: Record, policy: UpdatePolicy) -> None:
+    def _check_uid(self, call: Call, metadata: dict[str, Any], record: Record, policy: UpdatePolicy) -> None:
         uid = metadata.get("uid", "")
         if uid and uid != record.uid and not policy.patch:
             text = (
@@ -195,7 +198,9 @@ class Writer:
                 f"AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {record.uid}"
             )
             raise conflict(call, text)
-        version = metadata.get("resourceVersion", "")
+
+    def _check_version(self, call: Call, version: str, record: Record, policy: UpdatePolicy) -> None:
+        """Raises InternalError, Conflict, Invalid."""
         _check_version(version)
         if version and int(version) == record.version:
             return

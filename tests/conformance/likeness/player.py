@@ -13,6 +13,7 @@ from typing import Any, Self
 
 import aiohttp
 import yaml
+from multidict import CIMultiDict
 
 from tests.conformance.likeness.script import Script, Step
 
@@ -95,13 +96,16 @@ class Player:
 
     async def _send(self, step: Step, variables: dict[str, str]) -> Answer:
         watching = step.method == "WATCH"
-        headers = {"Accept": step.accept, **step.headers}
         data = None
+        headers = CIMultiDict({"Accept": step.accept})
         if step.body is not None:
             text = step.body if isinstance(step.body, str) else json.dumps(step.body)
             data = io.BytesIO(filled(text, variables).encode())
             headers["Content-Type"] = step.content_type
-        headers = {name: filled(value, variables) for name, value in headers.items()}
+        for name, given in step.headers.items():
+            headers.pop(name, None)
+            for value in given if isinstance(given, list) else [given]:
+                headers.add(name, filled(value, variables))
         timeout = aiohttp.ClientTimeout(total=None if watching else REQUEST_LIMIT)
         method = "GET" if watching else step.method
         url = self.url + filled(step.path, variables)

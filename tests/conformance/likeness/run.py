@@ -21,6 +21,7 @@ from tests.conformance.likeness.script import CORPUS, Script, corpus
 # The controllers that both servers have, by the real ones' names. Others would write to the scripts' objects
 # whenever they get round to it.
 CONTROLLERS = (
+    "clusterrole-aggregation-controller",
     "garbage-collector-controller",
     "namespace-controller",
     "serviceaccount-controller",

@@ -10,7 +10,7 @@ A step has one of GET, POST, PUT, PATCH, DELETE or WATCH with a path, and may ha
     body       an object, sent as JSON; or a string, sent as it is
     type       the content type; short: json, merge, strategic, apply, yaml
     accept     the Accept header; short: table, partial, partials, yaml, discovery
-    headers    more headers
+    headers    more headers; a list of values repeats one
     anonymous  without the administrator's credentials
     save       {variable: dotted.path}: taken from the answer, usable as {variable} in later paths and bodies
     events     WATCH: read this many events (then, or after `seconds`, close)
@@ -62,7 +62,7 @@ class Step:
     body: Any = None
     content_type: str = "application/json"
     accept: str = "application/json"
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str | list[str]] = field(default_factory=dict)
     anonymous: bool = False
     save: Mapping[str, str] = field(default_factory=dict)
     until: Mapping[str, Any] = field(default_factory=dict)

@@ -7,14 +7,23 @@ from typing import Any
 
 import pytest
 
-from kopylite.apiserver.access.authentication import Authenticator, certificate_user, impersonated
-from kopylite.apiserver.access.authorization import AllowAll
-from kopylite.apiserver.request.request import ADMIN, Request, User
+from kopylite.apiserver.access.authentication import (
+    API_AUDIENCE,
+    Authenticator,
+    Identity,
+    TokenRefused,
+    certificate_user,
+)
+from kopylite.apiserver.access.authorization import AllowAll, Decision, Rules
+from kopylite.apiserver.access.impersonation import Impersonator
+from kopylite.apiserver.request.request import ADMIN, Target, User
 from kopylite.apiserver.server import ApiServer, ApiServerOptions
 from kopylite.errors import Forbidden, Unauthorized
+from kopylite.testing import VirtualClock
 from tests.unit.apiserver.conftest import Api
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
+ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 ALICE = User("alice", ("system:authenticated",))
 
@@ -87,20 +96,72 @@ async def test_everybody_known_may_look_around_and_ask_about_himself(guarded: Ap
     assert (await guarded.respond("GET", "/healthz", user=User())).status == 200
 
 
+def identify(api: Api, token: str, *audiences: str) -> Identity:
+    return api.server.assembly.authenticator.identify(token, audiences)
+
+
+async def issue(api: Api, spec: dict[str, Any] | None = None) -> str:
+    request = await api.create(f"{ACCOUNTS}/robot/token", {"spec": spec or {}})
+    return str(request["status"]["token"])
+
+
 async def test_a_service_account_token_acts_for_its_account_until_it_ends(guarded: Api) -> None:
-    accounts = "/api/v1/namespaces/default/serviceaccounts"
-    await guarded.create(accounts, {"metadata": {"name": "robot"}})
-    request = await guarded.create(f"{accounts}/robot/token", {"spec": {"expirationSeconds": 600}})
-    token = request["status"]["token"]
-    user = guarded.server.assembly.token_user(token)
-    assert user is not None
+    await guarded.create(ACCOUNTS, {"metadata": {"name": "robot"}})
+    token = await issue(guarded, {"expirationSeconds": 600})
+    user = identify(guarded, token).user
     assert user.name == "system:serviceaccount:default:robot"
     await grant(guarded, [rule("get")], subject={"kind": "ServiceAccount", "name": "robot", "namespace": "default"})
     assert (await guarded.call("GET", f"{CONFIG_MAPS}/a", user=user))[0] == 404
-    for forged in ("", "a.b.c", token[:-2] + "xx"):
-        assert guarded.server.assembly.token_user(forged) is None
-    await guarded.call("DELETE", f"{accounts}/robot")
-    assert guarded.server.assembly.token_user(token) is None
+    for forged in ("", "a.b.c", token[:-2] + "xx", "\udc80.\udc80", "." * 1000):
+        with pytest.raises(TokenRefused, match=r"^invalid bearer token$"):
+            identify(guarded, forged)
+    await guarded.call("DELETE", f"{ACCOUNTS}/robot")
+    with pytest.raises(TokenRefused, match='serviceaccounts "robot" not found'):
+        identify(guarded, token)
+    await guarded.create(ACCOUNTS, {"metadata": {"name": "robot"}})
+    with pytest.raises(TokenRefused, match="does not match claim"):
+        identify(guarded, token)
+
+
+async def test_a_token_ends_a_minute_after_its_time() -> None:
+    clock = VirtualClock()
+    async with ApiServer(ApiServerOptions(listen=False), clock=clock) as server:
+        api = Api(server)
+        await api.create(ACCOUNTS, {"metadata": {"name": "robot"}})
+        token = await issue(api, {"expirationSeconds": 600})
+        clock.advance(659)
+        assert identify(api, token).audiences == (API_AUDIENCE,)
+        clock.advance(2)
+        with pytest.raises(TokenRefused, match="has expired"):
+            identify(api, token)
+
+
+async def test_a_token_is_for_its_audiences_only(api: Api) -> None:
+    await api.create(ACCOUNTS, {"metadata": {"name": "robot"}})
+    token = await issue(api, {"audiences": ["vault", "db"]})
+    assert identify(api, token, "db", "other").audiences == ("db",)
+    with pytest.raises(TokenRefused, match="invalid for the target audiences"):
+        identify(api, token)
+    assert identify(api, api.server.token).user.name == ADMIN.name
+    with pytest.raises(TokenRefused):
+        identify(api, api.server.token, "vault")
+
+
+@pytest.mark.parametrize("kind", ["Pod", "Secret", "Node"])
+async def test_a_token_ends_with_the_object_that_it_is_bound_to(api: Api, kind: str) -> None:
+    await api.create(ACCOUNTS, {"metadata": {"name": "robot"}})
+    where = "/api/v1/nodes" if kind == "Node" else f"/api/v1/namespaces/default/{kind.lower()}s"
+    spec = {"spec": {"serviceAccountName": "robot", "containers": [{"name": "c", "image": "i"}]}}
+    body = {"metadata": {"name": "x"}, **(spec if kind == "Pod" else {})}
+    await api.create(where, body)
+    token = await issue(api, {"boundObjectRef": {"apiVersion": "v1", "kind": kind, "name": "x"}})
+    assert identify(api, token).user.name == "system:serviceaccount:default:robot"
+    await api.call("DELETE", f"{where}/x?gracePeriodSeconds=0")
+    with pytest.raises(TokenRefused, match="invalidated"):
+        identify(api, token)
+    await api.create(where, body)
+    with pytest.raises(TokenRefused, match="does not match"):
+        identify(api, token)
 
 
 async def test_a_short_lived_token_is_refused(api: Any) -> None:
@@ -111,7 +172,7 @@ async def test_a_short_lived_token_is_refused(api: Any) -> None:
     assert "may not specify a duration less than 10 minutes" in answer["message"]
 
 
-def test_credentials_are_weighed_token_first() -> None:
+def test_credentials_are_read_as_upstream_does() -> None:
     authenticator = Authenticator({"good": User("bob", ("team",))})
     assert authenticator.authenticate({"authorization": "Bearer good"}, None).groups == ("team", "system:authenticated")
     for headers in ({}, {"authorization": "Bearer bad"}, {"authorization": "Basic good"}):
@@ -122,14 +183,85 @@ def test_credentials_are_weighed_token_first() -> None:
     assert certificate_user(subject).groups == ("a", "b", "system:authenticated")
 
 
-def test_impersonation_needs_the_right_and_takes_the_groups() -> None:
-    class Nobody:
-        def allows(self, user: User, target: Any) -> bool:
-            return False
+class Nobody:
+    """Allows what it is told to: (verb, resource, name)."""
 
-    request = Request.of("GET", "/x", headers={"Impersonate-User": "alice", "Impersonate-Extra-scope": "s"})
-    user = impersonated(request, ["g"], AllowAll())
-    assert (user.name, user.groups, user.extra) == ("alice", ("g", "system:authenticated"), {"scope": ("s",)})
-    with pytest.raises(Forbidden, match="cannot impersonate resource"):
-        impersonated(request, ["g"], Nobody())
-    assert impersonated(Request.of("GET", "/x"), [], Nobody()) is ADMIN
+    def __init__(self, *allowed: tuple[str, str, str]) -> None:
+        self._allowed = allowed
+
+    def authorize(self, user: User, target: Target) -> Decision:
+        return Decision((target.verb, target.resource, target.name) in self._allowed)
+
+    def rules(self, user: User, namespace: str) -> Rules:
+        raise NotImplementedError
+
+
+LIST = Target("list", "/api/v1/pods", "", "v1", "pods")
+
+
+def test_impersonation_keeps_every_value_of_every_header() -> None:
+    headers = [
+        ("impersonate-user", "alice"),
+        ("impersonate-group", "g"),
+        ("impersonate-group", "h"),
+        ("impersonate-uid", "u"),
+        ("impersonate-extra-scope", "s"),
+        ("impersonate-extra-scope", "t"),
+        ("impersonate-extra-example.com%2frole", "r"),
+    ]
+    user = Impersonator(AllowAll(), 37).user(headers, ADMIN, LIST)
+    extra = {"scope": ("s", "t"), "example.com/role": ("r",)}
+    assert user == User("alice", ("g", "h", "system:authenticated"), "u", extra)
+
+
+def test_impersonation_needs_a_right_to_each_thing_that_it_asks_for() -> None:
+    asked = {"user": "alice", "group": "g", "uid": "u", "extra-scope": "s"}
+    headers = [(f"impersonate-{key}", value) for key, value in asked.items()]
+    rights = [("impersonate", *pair) for pair in (("users", "alice"), ("groups", "g"), ("uids", "u"))]
+    rights.append(("impersonate", "userextras", "s"))
+    assert Impersonator(Nobody(*rights), 37).user(headers, ALICE, LIST).uid == "u"
+    for missing in rights:
+        with pytest.raises(Forbidden):
+            Impersonator(Nobody(*(right for right in rights if right != missing)), 37).user(headers, ALICE, LIST)
+    assert Impersonator(Nobody(), 37).user([("accept", "x")], ADMIN, LIST) is ADMIN
+
+
+def test_constrained_impersonation_is_of_one_user_for_one_verb_and_comes_with_1_36() -> None:
+    rights = [("impersonate:user-info", "users", "bob"), ("impersonate-on:user-info:list", "pods", "")]
+    headers = [("impersonate-user", "bob")]
+    assert Impersonator(Nobody(*rights), 36).user(headers, ALICE, LIST).name == "bob"
+    for minor, target in ((35, LIST), (36, Target("delete", "/api/v1/pods", "", "v1", "pods"))):
+        with pytest.raises(Forbidden):
+            Impersonator(Nobody(*rights), minor).user(headers, ALICE, target)
+
+
+async def test_nobody_grants_more_than_he_holds(guarded: Api) -> None:
+    roles = {"verbs": ["*"], "apiGroups": ["rbac.authorization.k8s.io"], "resources": ["*"]}
+    manage = {**roles, "verbs": ["create", "update", "get"]}
+    await grant(guarded, [rule("get"), manage])
+    where = f"{RBAC}/namespaces/default/roles"
+    role = {"metadata": {"name": "mine"}, "rules": [rule("get")]}
+    assert (await guarded.call("POST", where, role, user=ALICE))[0] == 201
+    status, answer = await guarded.call("PUT", f"{where}/mine", {**role, "rules": [rule("get", "list")]}, user=ALICE)
+    assert status == 403
+    assert answer["message"].endswith(
+        'user "alice" (groups=["system:authenticated"]) is attempting to grant RBAC permissions not currently held:\n'
+        '{APIGroups:[""], Resources:["configmaps"], Verbs:["list"]}'
+    )
+    ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
+    binding = {"metadata": {"name": "all"}, "roleRef": ref, "subjects": []}
+    assert (await guarded.call("POST", f"{RBAC}/clusterrolebindings", binding, user=ALICE))[0] == 403
+    assert (await guarded.call("POST", f"{RBAC}/clusterrolebindings", binding, user=ADMIN))[0] == 201
+
+
+async def test_without_rbac_nobody_is_kept_from_granting(api: Api) -> None:
+    body = {"metadata": {"name": "all"}, "rules": [rule("*", resources=("*",))]}
+    assert (await api.call("POST", f"{RBAC}/clusterroles", body, user=ALICE))[0] == 201
+
+
+async def test_a_request_for_a_certificate_says_who_asks(api: Api) -> None:
+    pem = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KTUlJCi0tLS0tRU5EIENFUlRJRklDQVRFIFJFUVVFU1QtLS0tLQo="
+    spec = {"request": pem, "signerName": "example.com/a", "usages": ["client auth"], "username": "boss"}
+    path = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+    made = await api.create(path, {"metadata": {"name": "a"}, "spec": spec}, user=ALICE)
+    assert (made["spec"]["username"], made["spec"]["groups"]) == ("alice", ["system:authenticated"])
