@@ -16,13 +16,15 @@ import re
 import zipfile
 from pathlib import Path
 
-TARGET = Path(__file__).parent.parent / "kopylite" / "apiserver" / "request" / "messages.zip"
+TARGET = Path(__file__).parent.parent / "kopylite" / "apiserver" / "request" / "protobuf" / "messages.zip"
 MODULES = ("api", "apimachinery", "apiextensions-apiserver", "kube-aggregator")
 STABLE = re.compile(r"\.v\d+$")
 KEPT = ("k8s.io.apimachinery.pkg.",)
 MESSAGE = re.compile(r"^message (\w+) \{(.*?)^\}", re.MULTILINE | re.DOTALL)
 FIELD = re.compile(r"^  (optional|repeated|map<string, ([\w.]+)>) (?:([\w.]+) )?(\w+) = (\d+);", re.MULTILINE)
 STRUCT = re.compile(r"^type (\w+) struct \{(.*?)^\}", re.MULTILINE | re.DOTALL)
+# package -> message -> number -> [JSON name, kind, type]
+Packages = dict[str, dict[str, dict[str, list[str]]]]
 TAG = re.compile(r'`json:"([^"]*)"[^`]*protobuf:"\w+,(\d+)[^`]*`')
 
 
@@ -61,17 +63,37 @@ def main() -> None:
     parser.add_argument("--modules", type=Path, required=True)
     parser.add_argument("--version", default="v0.37.2")
     arguments = parser.parse_args()
+    packages = all_packages(arguments.modules, arguments.version)
     with zipfile.ZipFile(TARGET, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-        for module in MODULES:
-            root = arguments.modules / f"{module}@{arguments.version}"
-            for proto in sorted(root.rglob("generated.proto")):
-                text = re.search(r"^package (\S+);", proto.read_text(), re.MULTILINE)
-                assert text, f"{proto} names no package"
-                package = text[1].replace("kube_aggregator", "kube-aggregator").replace("_", "-")
-                if STABLE.search(package) or package.startswith(KEPT):
-                    member = zipfile.ZipInfo(f"{package}.json")  # without a time stamp: equal input, equal file
-                    layout = json.dumps(messages(proto.parent, package), separators=(",", ":"), sort_keys=True)
-                    archive.writestr(member, layout, zipfile.ZIP_DEFLATED)
+        for package in sorted(reachable(packages)):
+            member = zipfile.ZipInfo(f"{package}.json")  # without a time stamp: equal input, equal file
+            layout = json.dumps(packages[package], separators=(",", ":"), sort_keys=True)
+            archive.writestr(member, layout, zipfile.ZIP_DEFLATED)
+
+
+def all_packages(modules: Path, version: str) -> Packages:
+    found: Packages = {}
+    for module in MODULES:
+        for proto in (modules / f"{module}@{version}").rglob("generated.proto"):
+            text = re.search(r"^package (\S+);", proto.read_text(), re.MULTILINE)
+            assert text, f"{proto} names no package"
+            package = text[1].replace("kube_aggregator", "kube-aggregator").replace("_", "-")
+            found[package] = messages(proto.parent, package)
+    return found
+
+
+def reachable(packages: Packages) -> set[str]:
+    """Stable packages, and what their messages refer to: a stable kind may have fields of an alpha type."""
+    kept: set[str] = set()
+    waiting = [package for package in packages if STABLE.search(package) or package.startswith(KEPT)]
+    while waiting:
+        package = waiting.pop()
+        if package in kept:
+            continue
+        kept.add(package)
+        types = (of for fields in packages[package].values() for _, _, of in fields.values())
+        waiting += (of.rpartition(".")[0] for of in types if of.rpartition(".")[0] in packages)
+    return kept
 
 
 if __name__ == "__main__":

@@ -187,12 +187,13 @@ class Core:
         return self._written(call, await patch(self.world, self.writer, call), media)
 
     async def _watch(self, call: Call) -> Response:
-        media = accept_media(call.request, watch=True)
+        media = accept_media(call.request, watch=True, custom=call.resource.custom)
         streaming = self.world.minor >= STREAMING_LISTS_MINOR
         options = list_options(call.request, watch=True, streaming_lists=streaming)
         # Upstream would compress what may be long.
         headers = {"Vary": "Accept-Encoding"} if options.initial_events and options.bookmarks else {}
-        return Response(stream=await Watch(self.world, call, media, options).open(), headers=headers)
+        stream = await Watch(self.world, call, media, options).open()
+        return Response(content_type=media.stream_type, headers=headers, stream=stream)
 
     async def _collection(self, call: Call, media: Media) -> Response:
         options = list_options(call.request, watch=False)

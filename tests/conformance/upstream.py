@@ -76,7 +76,6 @@ class Run:
                 "--provider=skeleton",
                 "--disable-log-dump",
                 "--allowed-not-ready-nodes=10",
-                "--kube-api-content-type=application/json",
                 f"--ginkgo.focus={self.focus}",
                 f"--ginkgo.skip={self.skip}",
                 "--ginkgo.no-color",

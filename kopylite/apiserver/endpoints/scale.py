@@ -92,7 +92,7 @@ class ScaleEndpoint:
         return self._respond(call, scale_of(call.resource, paths, msgspec.json.decode(written.body)))
 
     def _respond(self, call: Call, scale: dict[str, Any]) -> Response:
-        media = accept_media(call.request)
+        media = accept_media(call.request, custom=call.resource.custom)
         if media.view == "Table":
             table = TableView(_SCALE, media.view_version, media.include_object, self._world.clock.now())
             scale = table.single(scale)

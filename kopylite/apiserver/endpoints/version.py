@@ -49,7 +49,7 @@ def respond_version(request: Request, minor: int) -> Response:
     """Raises MethodNotAllowed, NotAcceptable."""
     if request.method not in ("GET", "HEAD"):
         raise MethodNotAllowed("the server does not allow this method on the requested resource")
-    media = accept_media(request, views=False)
+    media = accept_media(request, views=False, binary=False)
     return Response(body=media.encode(version_info(minor)), content_type=media.type)
 
 

@@ -8,6 +8,7 @@ from kopylite.apiserver.openapi.documents import OpenApi
 from kopylite.apiserver.openapi.v2 import PROTOBUF, to_protobuf
 from kopylite.apiserver.request.negotiation import Media, accept_media, wants
 from kopylite.apiserver.request.request import Request, Response
+from kopylite.errors import NotAcceptable
 
 _V3, _V2 = "/openapi/v3", "/openapi/v2"
 # An address that holds the document's hash may be kept for ever.
@@ -23,7 +24,6 @@ class OpenApiEndpoint:
         self._encoded: tuple[dict[str, Any] | None, bytes] = (None, b"")
 
     def __call__(self, request: Request) -> Response:
-        """Raises NotAcceptable."""
         path = request.path.rstrip("/")
         if path == _V2:
             return self._swagger(request)
@@ -40,15 +40,22 @@ class OpenApiEndpoint:
             headers["Cache-Control"] = _CACHE_CONTROL
         if request.headers.get("if-none-match") == etag:
             return Response(304, headers=headers)
-        media = accept_media(request, views=False)
-        return Response(body=media.encode(document), content_type=media.type, headers=headers)
+        return _accepted(request, document, headers)
 
     def _swagger(self, request: Request) -> Response:
         document = self._documents.swagger()
         if not wants(request, PROTOBUF):
-            media = accept_media(request, views=False)
-            return Response(body=media.encode(document), content_type=media.type)
+            return _accepted(request, document, {})
         if self._encoded[0] is not document:
             self._encoded = document, to_protobuf(document)
         # Upstream cannot say its own name: an @ has no place in a media type.
         return Response(body=self._encoded[1], content_type=PROTOBUF.replace("@", "."))
+
+
+def _accepted(request: Request, document: dict[str, Any], headers: dict[str, str]) -> Response:
+    """The document in JSON or YAML; a client that wants neither gets no Status either."""
+    try:
+        media = accept_media(request, views=False, binary=False)
+    except NotAcceptable:
+        return Response(406, content_type="text/plain; charset=utf-8", headers={"Vary": "Accept"})
+    return Response(body=media.encode(document), content_type=media.type, headers=headers)

@@ -1,4 +1,4 @@
-"""View: stored objects in the form that a client asked for: plain, Table, or metadata only; JSON or YAML."""
+"""View: stored objects in the form that a client asked for: plain, Table, or metadata only; JSON, YAML or protobuf."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from kopylite.apiserver.printers.tables import TableView, partial_metadata
-from kopylite.apiserver.request.negotiation import Media
+from kopylite.apiserver.request.negotiation import JSON, Media
 from kopylite.apiserver.resources.registry import Resource
 from kopylite.apiserver.storage.history import Change, Record
 from kopylite.apiserver.world import World, body_in, object_in
@@ -74,7 +74,9 @@ class View:
         """The watch event `kind` of a change, showing `record`: made once for all watchers of this form."""
         if self._table:
             return self.event(kind, record)
-        cached = (kind, self._resource.shape, self._media.view, self._media.view_version, record is change.previous)
+        media = self._media
+        form = (media.type, media.view, media.view_version)
+        cached = (kind, self._resource.shape, *form, record is change.previous)
         frame = change.frames.get(cached)
         if frame is None:
             if record.version != change.version:
@@ -83,8 +85,8 @@ class View:
         return frame
 
     def event(self, kind: str, record: Record) -> bytes:
-        """A watch event with its line end."""
-        if not self._media.view:
+        """A watch event with its end."""
+        if not self._media.view and self._media.type == JSON:
             return b'{"type":"%b","object":%b}\n' % (kind.encode(), body_in(self._resource, record))
         return self._shaped_event(kind, object_in(self._resource, record))
 
@@ -101,7 +103,7 @@ class View:
             self._columns_sent = True
         elif self._media.view:
             obj = partial_metadata(obj, self._api_version)
-        return msgspec.json.encode({"type": kind, "object": obj}) + b"\n"
+        return self._media.event(kind, obj)
 
 
 def go_package(resource: Resource) -> str:
@@ -113,10 +115,6 @@ def go_list_type(resource: Resource) -> str:
     if resource.custom:
         return "unstructured.UnstructuredList"
     return f"{go_package(resource)}.{resource.list_kind}"
-
-
-def error_event(status: dict[str, Any]) -> bytes:
-    return msgspec.json.encode({"type": "ERROR", "object": status}) + b"\n"
 
 
 def _at_version(record: Record, version: int) -> Record:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable
 
 from kopylite.apiserver.reads.lists import matcher, wait_for_version
-from kopylite.apiserver.reads.views import View, error_event
+from kopylite.apiserver.reads.views import View
 from kopylite.apiserver.request.negotiation import Media
 from kopylite.apiserver.request.options import ListOptions
 from kopylite.apiserver.storage.history import ADDED, DELETED, MODIFIED, Change, Compacted, Outrun, Record, Subscription
@@ -29,6 +29,7 @@ class Watch:
         self._world = world
         self._call = call
         self._options = options
+        self._media = media
         self._view = View(world, call.resource, media)
         self._matches = matcher(call, options)
         namespaced = call.resource.namespaced and call.target.namespace
@@ -48,8 +49,13 @@ class Watch:
         try:
             subscription, initial = self._begin()
         except Compacted as error:
-            return _expired(self._options.version, error.oldest)
+            return self._expired(error.oldest)
         return self._chunks(subscription, initial)
+
+    async def _expired(self, oldest: int) -> AsyncGenerator[bytes, None]:
+        """The whole stream of a watch from before the history."""
+        error = Expired(f"too old resource version: {self._options.version} ({oldest})")
+        yield self._media.event("ERROR", error.to_status())
 
     async def _chunks(self, subscription: Subscription, initial: list[Record]) -> AsyncGenerator[bytes, None]:
         try:
@@ -135,11 +141,6 @@ class Watch:
                     raise _Ended
                 frame = shown
             yield frame
-
-
-async def _expired(version: int | None, oldest: int) -> AsyncGenerator[bytes, None]:
-    """The whole stream of a watch from before the history."""
-    yield error_event(Expired(f"too old resource version: {version} ({oldest})").to_status())
 
 
 class _Ended(Exception):

@@ -1,4 +1,4 @@
-"""What form an answer goes out in: Accept headers, JSON and YAML. Pure."""
+"""What form an answer goes out in: Accept headers, JSON, YAML and protobuf. Pure."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from typing import Any
 
 import msgspec
 
+from kopylite.apiserver.request import protobuf
 from kopylite.apiserver.request.protobuf import PROTOBUF
 from kopylite.apiserver.request.request import Request, is_true
 from kopylite.errors import BadRequest, NotAcceptable
 from kopylite.objects.yamlwrite import to_go_yaml
 
 JSON, YAML = "application/json", "application/yaml"
-# What answers are made in. Bodies may also be protobuf.
+# The forms of every resource; built-in kinds, lists of metadata and errors have protobuf too.
 TYPES = (JSON, YAML)
-# What errors name. It is the real server's list, though answers here are never protobuf.
+# What errors name, whether the resource has all of them or not.
 NAMED = f"{JSON}, {YAML}, {PROTOBUF}"
 _STREAMS = f"{JSON};stream=watch, {PROTOBUF};stream=watch"
 _TABLE_VERSIONS = ("v1", "v1beta1")
@@ -34,26 +35,47 @@ class Media:
     pretty: bool = False
     parameters: tuple[tuple[str, str], ...] = ()
 
+    @property
+    def stream_type(self) -> str:
+        """The content type of a watch."""
+        return f"{PROTOBUF};stream=watch" if self.type == PROTOBUF else self.type
+
     def encode(self, obj: Any) -> bytes:
+        if self.type == PROTOBUF:
+            return protobuf.encode(obj)
         if self.type == YAML:
             return to_go_yaml(obj)
         return msgspec.json.format(msgspec.json.encode(obj), indent=2) if self.pretty else msgspec.json.encode(obj)
 
+    def event(self, kind: str, obj: Any) -> bytes:
+        """An event of a watch, with its end."""
+        if self.type == PROTOBUF:
+            return protobuf.encode_event(kind, obj)
+        return msgspec.json.encode({"type": kind, "object": obj}) + b"\n"
+
     def finish(self, body: bytes) -> bytes:
         """The body, given as compact JSON, in this form."""
-        if self.type == YAML:
-            return to_go_yaml(msgspec.json.decode(body))
+        if self.type != JSON:
+            return self.encode(msgspec.json.decode(body))
         return msgspec.json.format(body, indent=2) if self.pretty else body
 
 
 def accept_media(
-    request: Request, *, watch: bool = False, views: bool = True, collection: bool = False, custom: bool = False
+    request: Request,
+    *,
+    watch: bool = False,
+    views: bool = True,
+    collection: bool = False,
+    custom: bool = False,
+    binary: bool = True,
 ) -> Media:
     """The first form in the Accept header that can be served. Raises NotAcceptable.
 
     Args:
         views: whether Table and PartialObjectMetadata make sense for this answer.
-        collection, custom: the path is one that can be watched, or one of a custom resource; for the error's text.
+        collection: the path is one that can be watched; for the error's text.
+        custom: it is one of a custom resource, which has no protobuf form, though its metadata has.
+        binary: whether this answer has a protobuf form, if the resource has.
     """
     pretty = _wants_pretty(request)
     include = request.param("includeObject") or "Metadata"
@@ -62,11 +84,12 @@ def accept_media(
     for media_type, parameters in _clauses(header) if header else [("*/*", {})]:
         media_type = JSON if media_type == "*/*" else media_type
         known = known or media_type in (*TYPES, PROTOBUF)
-        if media_type not in TYPES:
-            continue
-        if watch and media_type != JSON:
-            break
         view = parameters.get("as", "")
+        has_protobuf = binary and view != "Table" and not (custom and not view)
+        if media_type not in TYPES and not (media_type == PROTOBUF and has_protobuf):
+            continue
+        if watch and media_type == YAML:
+            break
         if view:
             version = parameters.get("v", "v1")
             served = view in _VIEWS and version in _TABLE_VERSIONS and parameters.get("g") == "meta.k8s.io"

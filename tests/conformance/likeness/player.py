@@ -15,6 +15,8 @@ import aiohttp
 import yaml
 from multidict import CIMultiDict
 
+from kopylite.apiserver.request.protobuf import PROTOBUF, decode
+from tests.conformance.likeness.frames import decode_event, without_zeros
 from tests.conformance.likeness.script import Script, Step
 
 UNTIL_LIMIT = 10.0
@@ -115,6 +117,8 @@ class Player:
         ) as reply:
             if watching and reply.status == 200:
                 body: Any = await _events(reply, step)
+            elif reply.content_type == PROTOBUF:
+                body = without_zeros(decode(await reply.read()))
             else:
                 body = _decoded(reply.content_type, await reply.text(errors="replace"))
             kept = {name: reply.headers.getall(name) for name in HEADERS if name in reply.headers}
@@ -123,17 +127,30 @@ class Player:
 
 async def _events(reply: aiohttp.ClientResponse, step: Step) -> list[Any]:
     events: list[Any] = []
+    read = _read_frame if reply.content_type == PROTOBUF else _read_line
     try:
         async with asyncio.timeout(step.seconds):
             while not step.events or len(events) < step.events:
-                line = await reply.content.readline()
-                if not line:
-                    events.append({"type": "END"})
+                event = await read(reply.content)
+                events.append(event or {"type": "END"})
+                if event is None:
                     break
-                events.append(json.loads(line))
     except TimeoutError:
         events.append({"type": "SILENCE"})
     return events
+
+
+async def _read_line(content: aiohttp.StreamReader) -> Any:
+    line = await content.readline()
+    return json.loads(line) if line else None
+
+
+async def _read_frame(content: aiohttp.StreamReader) -> Any:
+    try:
+        size = int.from_bytes(await content.readexactly(4), "big")
+        return without_zeros(decode_event(await content.readexactly(size)))
+    except asyncio.IncompleteReadError:
+        return None
 
 
 def _decoded(content_type: str, text: str) -> Any:

@@ -9,7 +9,7 @@ A step has one of GET, POST, PUT, PATCH, DELETE or WATCH with a path, and may ha
 
     body       an object, sent as JSON; or a string, sent as it is
     type       the content type; short: json, merge, strategic, apply, yaml
-    accept     the Accept header; short: table, partial, partials, yaml, discovery
+    accept     the Accept header; short: table, partial, partials, yaml, discovery, protobuf
     headers    more headers; a list of values repeats one
     anonymous  without the administrator's credentials
     save       {variable: dotted.path}: taken from the answer, usable as {variable} in later paths and bodies
@@ -48,6 +48,7 @@ ACCEPTS = {
     "partial": "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io",
     "partials": "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io",
     "yaml": "application/yaml",
+    "protobuf": "application/vnd.kubernetes.protobuf",
     "discovery": "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
 }
 DEFAULT_TYPES = {"PATCH": "application/merge-patch+json"}

@@ -1,37 +1,29 @@
-"""Kubernetes' protobuf bodies, read only: Go clients and `kubectl create` send built-in kinds in this form.
-
-Answers are never protobuf: those clients name JSON as their second choice. Pure.
-"""
+"""Bodies in Kubernetes' protobuf: Go clients and `kubectl create` send built-in kinds in this form. Pure."""
 
 from __future__ import annotations
 
 import base64
-import io
 import struct
-import zipfile
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from functools import cache
-from importlib import resources
 from typing import Any
 
 import msgspec
 
-PROTOBUF = "application/vnd.kubernetes.protobuf"
-_MAGIC = b"k8s\x00"
+from kopylite.apiserver.request.protobuf.layouts import (
+    EXTENSIONS,
+    MAGIC,
+    META,
+    RUNTIME,
+    Field,
+    is_list,
+    layout_of,
+    message_name,
+)
+
 # A varint has at most ten bytes.
 _LAST_SHIFT = 63
-_META = "k8s.io.apimachinery.pkg.apis.meta.v1"
-_RUNTIME = "k8s.io.apimachinery.pkg.runtime"
-_EXTENSIONS = "k8s.io.apiextensions-apiserver.pkg.apis.apiextensions.v1"
-# The packages of groups whose path is not k8s.io.api.GROUP.VERSION.
-_PACKAGES = {
-    "": "k8s.io.api.core",
-    "apiextensions.k8s.io": "k8s.io.apiextensions-apiserver.pkg.apis.apiextensions",
-    "apiregistration.k8s.io": "k8s.io.kube-aggregator.pkg.apis.apiregistration",
-}
 
-Field = tuple[str, str, str]
 Message = dict[str, Any]
 
 
@@ -41,41 +33,18 @@ class MalformedProtobuf(ValueError):
 
 def decode(body: bytes) -> dict[str, Any]:
     """The object in an enveloped body. Raises MalformedProtobuf."""
-    if not body.startswith(_MAGIC):
+    if not body.startswith(MAGIC):
         raise MalformedProtobuf(
             "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"
         )
     try:
-        envelope = {number: value for number, _, value in _fields(body[len(_MAGIC) :])}
+        envelope = {number: value for number, _, value in _fields(body[len(MAGIC) :])}
         type_meta = {number: value.decode() for number, _, value in _fields(envelope.get(1, b""))}
         api_version, kind = type_meta.get(1, ""), type_meta.get(2, "")
-        obj = _message(_message_name(api_version, kind), envelope.get(2, b""))
+        obj = _message(message_name(api_version, kind), envelope.get(2, b""))
     except (KeyError, IndexError, TypeError, ValueError, struct.error, AttributeError) as error:
         raise MalformedProtobuf(f"cannot decode a protobuf object: {error}") from None
     return {"apiVersion": api_version, "kind": kind, **obj}
-
-
-def _message_name(api_version: str, kind: str) -> str:
-    group, _, version = api_version.rpartition("/")
-    if kind.endswith("Options") and kind in _layout(_META):
-        return f"{_META}.{kind}"
-    package = _PACKAGES.get(group) or f"k8s.io.api.{group.split('.')[0]}"
-    return f"{package}.{version}.{kind}"
-
-
-@cache
-def _archive() -> zipfile.ZipFile:
-    # Read through one open file for the life of the process.
-    return zipfile.ZipFile(io.BytesIO(resources.files(__package__).joinpath("messages.zip").read_bytes()))
-
-
-@cache
-def _layout(package: str) -> dict[str, dict[int, Field]]:
-    raw: dict[str, dict[str, list[str]]] = msgspec.json.decode(_archive().read(f"{package}.json"))
-    return {
-        message: {int(number): (name, kind, of) for number, (name, kind, of) in fields.items()}
-        for message, fields in raw.items()
-    }
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, int, Any]]:
@@ -119,8 +88,9 @@ def _message(name: str, data: bytes) -> Any:
     special = _SPECIAL.get(name)
     if special is not None:
         return special(data)
-    package, _, message = name.rpartition(".")
-    layout = _layout(package)[message]
+    layout = layout_of(name)
+    if is_list(layout):
+        return [value.decode() for number, _, value in _fields(data) if number == 1]
     obj: Message = {}
     for number, _, value in _fields(data):
         field = layout.get(number)
@@ -190,14 +160,9 @@ def _raw_json(data: bytes) -> Any:
     return msgspec.json.decode(raw) if raw else None
 
 
-def _items(data: bytes) -> list[str]:
-    """A named list of strings."""
-    return [value.decode() for number, _, value in _fields(data) if number == 1]
-
-
 def _schema(data: bytes) -> dict[str, Any]:
     """A schema inside of `items` or `additionalProperties`, where no OpenAPI schema says which zeros mean nothing."""
-    found: dict[str, Any] = _message(f"{_EXTENSIONS}.JSONSchemaProps", data)
+    found: dict[str, Any] = _message(f"{EXTENSIONS}.JSONSchemaProps", data)
     _drop_zeros(found)
     return found
 
@@ -229,17 +194,20 @@ def _schema_or_array(data: bytes) -> Any:
     return single if single is not None else [value for number, value in found if number == 2]
 
 
+def _schema_or_strings(data: bytes) -> Any:
+    found = _numbers(data)
+    return _schema(found[1]) if 1 in found else [value.decode() for number, _, value in _fields(data) if number == 2]
+
+
 _SPECIAL: dict[str, Callable[[bytes], Any]] = {
-    f"{_META}.Time": _time,
-    f"{_META}.MicroTime": _micro_time,
-    f"{_META}.FieldsV1": _raw_json,
-    f"{_RUNTIME}.RawExtension": _raw_json,
-    f"{_EXTENSIONS}.JSON": _raw_json,
-    f"{_EXTENSIONS}.JSONSchemaPropsOrBool": _schema_or_bool,
-    f"{_EXTENSIONS}.JSONSchemaPropsOrArray": _schema_or_array,
+    f"{META}.Time": _time,
+    f"{META}.MicroTime": _micro_time,
+    f"{META}.FieldsV1": _raw_json,
+    f"{RUNTIME}.RawExtension": _raw_json,
+    f"{EXTENSIONS}.JSON": _raw_json,
+    f"{EXTENSIONS}.JSONSchemaPropsOrBool": _schema_or_bool,
+    f"{EXTENSIONS}.JSONSchemaPropsOrArray": _schema_or_array,
+    f"{EXTENSIONS}.JSONSchemaPropsOrStringArray": _schema_or_strings,
     "k8s.io.apimachinery.pkg.api.resource.Quantity": lambda data: _value("string", _numbers(data).get(1, b"")),
     "k8s.io.apimachinery.pkg.util.intstr.IntOrString": _int_or_string,
-    "k8s.io.api.authentication.v1.ExtraValue": _items,
-    "k8s.io.api.authorization.v1.ExtraValue": _items,
-    "k8s.io.api.certificates.v1.ExtraValue": _items,
 }
