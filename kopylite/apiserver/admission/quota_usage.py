@@ -88,7 +88,7 @@ def unspecified(spec: Object, names: Iterable[str]) -> str:
 
 
 def _containers(spec: Object) -> list[Object]:
-    return [*spec.get("containers", ()), *(spec.get("initContainers") or ())]
+    return [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
 
 
 def _pod_usage(spec: Object) -> Amounts:
@@ -103,7 +103,7 @@ def _pod_usage(spec: Object) -> Amounts:
 def _pod_total(spec: Object, part: str) -> Amounts:
     """Of all that runs at a time: the containers with the sidecars, or one init container with the sidecars so far."""
     total: Amounts = {}
-    for container in spec.get("containers", ()):
+    for container in (spec.get("containers") or ()):
         total = add(total, quantities((container.get("resources") or {}).get(part)))
     sidecars: Amounts = {}
     peak: Amounts = {}

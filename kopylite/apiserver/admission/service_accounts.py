@@ -60,7 +60,7 @@ class ServiceAccountAdmission:
         return None
 
     def _mount(self, spec: dict[str, Any]) -> None:
-        containers = [*spec.get("initContainers", ()), *spec.get("containers", ())]
+        containers = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
         lacking = [
             container
             for container in containers

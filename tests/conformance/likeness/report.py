@@ -16,6 +16,7 @@ from tests.conformance.likeness.player import Answer
 from tests.conformance.likeness.script import Script, Step
 
 KNOWN = Path(__file__).parent / "known_differences.yaml"
+KNOWN_KINDS = Path(__file__).parent / "known_kinds.yaml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,18 +28,12 @@ class Comparison:
     step: Step
     real: dict[str, Any]
     embedded: dict[str, Any]
+    equal: bool
+    same_text: bool
 
     @property
     def id(self) -> str:
-        return f"{self.script.name} #{self.number}"
-
-    @property
-    def equal(self) -> bool:
-        return canonical(without_messages(self.real)) == canonical(without_messages(self.embedded))
-
-    @property
-    def same_text(self) -> bool:
-        return canonical(self.real) == canonical(self.embedded)
+        return identifier(self.script, self.number)
 
     def difference(self) -> str:
         """The lines that differ, `-` real and `+` embedded."""
@@ -54,21 +49,31 @@ def compare(script: Script, namespace: str, real: list[Answer], embedded: list[A
     """Compare the answers to each step of a script that was played in a namespace."""
     left, right = Normaliser(real, namespace), Normaliser(embedded, namespace)
     for number, (step, one, other) in enumerate(zip(script.steps, real, embedded, strict=True), 1):
-        yield Comparison(script, number, step, left(step, one), right(step, other))
+        found, ours = left(step, one), right(step, other)
+        same_text = canonical(found) == canonical(ours)
+        equal = same_text or canonical(without_messages(found)) == canonical(without_messages(ours))
+        yield Comparison(script, number, step, found, ours, equal, same_text)
 
 
-def known_differences() -> Mapping[str, str]:
+def identifier(script: Script, number: int) -> str:
+    """The id of a step, by its number from 1: with the step's name, where it has one."""
+    name = script.steps[number - 1].name
+    return f"{script.name}: {name}" if name else f"{script.name} #{number}"
+
+
+def known_differences(file: Path = KNOWN) -> Mapping[str, str]:
     """Request id → why it differs and may."""
-    entries = yaml.safe_load(KNOWN.read_text()) or []
+    entries = yaml.safe_load(file.read_text()) or []
     return {identifier: entry["reason"] for entry in entries for identifier in entry["requests"]}
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The result of a whole run."""
+    """The result of a run; `left_out` are the ids of requests that were not played."""
 
     comparisons: tuple[Comparison, ...]
     known: Mapping[str, str]
+    left_out: frozenset[str] = frozenset()
 
     @property
     def percent(self) -> float:
@@ -79,9 +84,9 @@ class Report:
         return [c for c in self.comparisons if not c.equal and c.id not in self.known]
 
     def outdated(self) -> list[str]:
-        """Known differences that are none (any more)."""
+        """Known differences that are none (any more), or that nothing asks for."""
         differing = {c.id for c in self.comparisons if not c.equal}
-        return sorted(set(self.known) - differing)
+        return sorted(set(self.known) - differing - self.left_out)
 
     def table(self) -> str:
         """Matches by section."""

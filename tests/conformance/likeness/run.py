@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import ssl
 import tempfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,10 @@ import anyio
 import yaml
 
 from kopylite.testing import Cluster, EmbeddedCluster, EnvTest
+from tests.conformance.likeness.kinds import scripts as kind_scripts
+from tests.conformance.likeness.kinds import thinned
 from tests.conformance.likeness.player import Answer, Player
-from tests.conformance.likeness.report import Comparison, Report, compare, known_differences
+from tests.conformance.likeness.report import KNOWN_KINDS, Comparison, Report, compare, identifier, known_differences
 from tests.conformance.likeness.script import CORPUS, Script, corpus
 
 # The controllers that both servers have, by the real ones' names. Others would write to the scripts' objects
@@ -34,12 +37,29 @@ AT_ONCE = 12
 
 
 async def run(only: str = "") -> Report:
-    """Start both servers, play the scripts, compare.
+    """Start both servers, play the corpus, compare.
 
     Args:
         only: play just the scripts whose section or name contains it.
     """
-    scripts = [script for script in corpus() if only in str(script)]
+    return await compared([script for script in corpus() if only in str(script)], known_differences())
+
+
+async def run_kinds(only: str = "", share: int = 1) -> Report:
+    """Likewise for the scripts that are made from the schemas of the built-in kinds.
+
+    Args:
+        share: of the requests about single fields, play one in so many.
+    """
+    scripts = [script for script in kind_scripts() if only in str(script)]
+    fewer = [thinned(script, share) for script in scripts]
+    report = await compared(fewer, known_differences(KNOWN_KINDS))
+    every = {identifier(script, number) for script in kind_scripts() for number in range(1, len(script.steps) + 1)}
+    return replace(report, left_out=frozenset(every - {comparison.id for comparison in report.comparisons}))
+
+
+async def compared(scripts: Sequence[Script], known: Mapping[str, str]) -> Report:
+    """Play scripts on both servers."""
     real: dict[str, list[Answer]] = {}
     embedded: dict[str, list[Answer]] = {}
     async with anyio.create_task_group() as group:
@@ -49,7 +69,7 @@ async def run(only: str = "") -> Report:
     for number, script in enumerate(scripts):
         namespace = namespace_of(number)
         comparisons.extend(compare(script, namespace, real[script.name], embedded[script.name]))
-    return Report(tuple(comparisons), known_differences())
+    return Report(tuple(comparisons), known)
 
 
 def namespace_of(number: int) -> str:

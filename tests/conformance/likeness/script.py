@@ -56,7 +56,7 @@ DEFAULT_TYPES = {"PATCH": "application/merge-patch+json"}
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One request of a script."""
+    """One request of a script. `name`: instead of its number, where scripts are made and numbers would move."""
 
     method: str
     path: str
@@ -73,6 +73,7 @@ class Step:
     unordered: tuple[str, ...] = ()
     events: int = 0
     seconds: float = 5
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
