@@ -103,7 +103,7 @@ def _pod_usage(spec: Object) -> Amounts:
 def _pod_total(spec: Object, part: str) -> Amounts:
     """Of all that runs at a time: the containers with the sidecars, or one init container with the sidecars so far."""
     total: Amounts = {}
-    for container in (spec.get("containers") or ()):
+    for container in spec.get("containers") or ():
         total = add(total, quantities((container.get("resources") or {}).get(part)))
     sidecars: Amounts = {}
     peak: Amounts = {}
