@@ -40,7 +40,7 @@ ASIDE_USERS = {"cli", "testing"}
 
 # The rooms of the embedded server, the same way: the first knows nobody, the last joins them all.
 APISERVER_LAYERS: list[set[str]] = [
-    {"schema", "storage"},
+    {"schema", "storage", "depth"},
     {"request", "patching"},
     {"resources"},
     {"printers", "builtin"},

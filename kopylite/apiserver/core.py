@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from kopylite.apiserver.access.authorization import Authorizer, check
 from kopylite.apiserver.deletion.deleter import Deleter
+from kopylite.apiserver.depth import deep, deep_stream
 from kopylite.apiserver.endpoints.discovery import Discovery, page_not_found
 from kopylite.apiserver.reads.lists import Reader
 from kopylite.apiserver.reads.views import View
@@ -85,6 +86,12 @@ class Core:
         Raises:
             Disconnect: a hook wants the connection cut.
         """
+        response = await deep(self._handle(request))
+        if response.stream is not None:
+            response.stream = deep_stream(response.stream)
+        return response
+
+    async def _handle(self, request: Request) -> Response:
         target = parse_target(request)
         warnings: list[str] = []
         try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 import ssl
-import sys
 from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Self
 from kopylite.apiserver.access.kubeconfig import kubeconfig
 from kopylite.apiserver.assembly import AccessOptions, assemble
 from kopylite.apiserver.bootstrap.cluster import bootstrap
+from kopylite.apiserver.depth import deep_stack
 from kopylite.apiserver.request.request import ADMIN, Request, Response
 from kopylite.apiserver.storage.persistence import DataFile
 from kopylite.apiserver.storage.store import Store
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from kopylite.apiserver.controllers import Controllers
     from kopylite.serving.certificates import CertificateAuthority
 
-# Bodies may nest 1,000 deep (request.bodies.MAX_DEPTH), and some ways through an object take six frames a level.
-_RECURSION_LIMIT = 8000
 # A connection without a whole request is closed after this time, be it idle or half-sent; kube-apiserver's IdleTimeout.
 _IDLE_SECONDS = 90.0
 # Go's DefaultMaxHeaderBytes.
@@ -99,13 +97,15 @@ class ApiServer:
         self.token = options.token or secrets.token_urlsafe(24)
         self._file = DataFile(options.data, sync=options.data_sync) if options.data else None
         try:
-            store = self._stored(store, clock)
+            with deep_stack():
+                store = self._stored(store, clock)
         except BaseException:
             self._close_file()
             raise
         self.world = World(store, clock=clock, hooks=hooks or Hooks(), minor=options.minor)
         access = AccessOptions({self.token: ADMIN}, anonymous=options.anonymous, rbac=options.rbac)
-        self.assembly = assemble(self.world, access, is_ready=lambda: self._ready)
+        with deep_stack():  # it reads the stored CRDs
+            self.assembly = assemble(self.world, access, is_ready=lambda: self._ready)
         self.core = self.assembly.core
         self.authority = authority
         self.port = 0
@@ -119,7 +119,6 @@ class ApiServer:
         Raises:
             UsageError: the address cannot be listened on.
         """
-        sys.setrecursionlimit(max(sys.getrecursionlimit(), _RECURSION_LIMIT))
         async with AsyncExitStack() as stack:
             stack.callback(self._close_file)
             await bootstrap(self.core, self._certificate())

@@ -13,6 +13,7 @@ from kopylite.apiserver.controllers.namespaces import NamespaceController
 from kopylite.apiserver.controllers.publisher import NamespacePublisher
 from kopylite.apiserver.controllers.quotas import QuotaController
 from kopylite.apiserver.core import Core
+from kopylite.apiserver.depth import deep, deep_stack
 from kopylite.apiserver.storage.history import Change
 from kopylite.errors import UsageError
 
@@ -63,8 +64,9 @@ class Controllers:
         await self._tasks.__aenter__()
         for controller in self._controllers:
             self._store.observers.append(controller.observe)
-            controller.begin()
-            self._running.append(self._tasks.create_task(controller.run()))
+            with deep_stack():
+                controller.begin()
+            self._running.append(self._tasks.create_task(_run(controller)))
         return self
 
     async def __aexit__(
@@ -75,3 +77,7 @@ class Controllers:
         for task in self._running:
             task.cancel()
         await self._tasks.__aexit__(None, None, None)
+
+
+async def _run(controller: Controller) -> None:
+    await deep(controller.run())
