@@ -144,6 +144,8 @@ class Core:
     def _resource(self, request: Request, target: Target) -> Resource:
         """The resource that the path names. Raises NotFound or MethodNotAllowed."""
         resource = self.world.registry.find(target.group, target.version, target.resource)
+        if request.method == "HEAD" and resource is not None and not resource.custom:
+            raise not_allowed()  # each method of a built-in kind has its own route, and this one has none
         missing = _Missing if self.world.registry.has_builtin(target.group) else _PageNotFound
         if resource is None:
             raise missing()

@@ -111,12 +111,7 @@ def _cluster_ips(spec: Object) -> Errors:
     found = checks.one_of(
         "spec.ipFamilyPolicy", spec.get("ipFamilyPolicy"), ("PreferDualStack", "RequireDualStack", "SingleStack")
     )
-    headless = spec.get("clusterIP") == "None"
-    for index, family in enumerate(spec.get("ipFamilies") or ()):
-        if family not in ("IPv4", "IPv6"):
-            found.append(unsupported(f"spec.ipFamilies[{index}]", family, ("IPv4", "IPv6")))
-        elif family == "IPv6" and not (headless and not spec.get("selector")):
-            found.append(invalid(f"spec.ipFamilies[{index}]", family, "not configured on this cluster"))
+    found += _families(spec)
     if addresses and spec.get("clusterIP") and addresses[0] != spec["clusterIP"]:
         return [*found, invalid("spec.clusterIPs", addresses, "first value must match `clusterIP`")]
     for index, address in enumerate(addresses):
@@ -179,11 +174,28 @@ def _allocations(spec: Object) -> Errors:
     return found
 
 
+def _families(spec: Object) -> Errors:
+    """This cluster has IPv4 only; what needs no addresses may want more."""
+    free = spec.get("clusterIP") == "None" and not spec.get("selector")
+    found: Errors = []
+    if spec.get("ipFamilyPolicy") == "RequireDualStack" and not free:
+        text = "this cluster is not configured for dual-stack services"
+        found.append(invalid("spec.ipFamilyPolicy", "RequireDualStack", text))
+    for index, family in enumerate(spec.get("ipFamilies") or ()):
+        if family not in ("IPv4", "IPv6"):
+            found.append(unsupported(f"spec.ipFamilies[{index}]", family, ("IPv4", "IPv6")))
+        elif family == "IPv6" and not free:
+            found.append(invalid(f"spec.ipFamilies[{index}]", family, "not configured on this cluster"))
+    return found
+
+
 def update_service(new: Object, old: Object) -> Errors:
     """An allocated address stays; so does the primary family."""
     spec, before = new["spec"], old["spec"]
     found: Errors = []
     named = spec.get("type") == "ExternalName" or before.get("type") == "ExternalName"
+    if not named and _families(spec):
+        return found  # without addresses to give, upstream looks no further
     if not named and before.get("clusterIP") and spec.get("clusterIP") != before["clusterIP"]:
         found.append(invalid("spec.clusterIPs[0]", [spec.get("clusterIP")], "may not change once set"))
     families, known = spec.get("ipFamilies"), before.get("ipFamilies")

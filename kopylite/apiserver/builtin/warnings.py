@@ -66,11 +66,21 @@ def _pod_spec(spec: Object, path: str) -> list[str]:
     return [
         *_spread(spec, path),
         *_volumes(spec, path),
+        *_host_aliases(spec, f"{path}.hostAliases"),
         *_pull_secrets(spec, f"{path}.imagePullSecrets"),
         *_containers(spec, path),
         *_ports(spec, path),
         *_grace(spec, path),
     ]
+
+
+def _host_aliases(spec: Object, path: str) -> Iterator[str]:
+    seen = set()
+    for index, alias in enumerate(spec.get("hostAliases") or ()):
+        address = alias.get("ip", "")
+        if address in seen:
+            yield f"{path}[{index}].ip: duplicate ip {go_quote(address)}"
+        seen.add(address)
 
 
 def _spread(spec: Object, path: str) -> Iterator[str]:

@@ -10,7 +10,7 @@ import msgspec
 from kopylite.apiserver.request.negotiation import accept_media, wants
 from kopylite.apiserver.request.request import Request, Response
 from kopylite.apiserver.resources.registry import Registry, Resource, Subresource
-from kopylite.errors import NotFound
+from kopylite.errors import MethodNotAllowed, NotFound
 
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
@@ -25,7 +25,9 @@ class Discovery:
         self.server_address = ""
 
     def respond(self, request: Request) -> Response:
-        """Raises NotFound below a known group, NotAcceptable."""
+        """Raises NotFound below a known group, MethodNotAllowed, NotAcceptable."""
+        if request.method != "GET" and self._has_routes(request.path):
+            raise MethodNotAllowed("the server does not allow this method on the requested resource")
         if request.path.rstrip("/") in ("/api", "/apis") and wants(
             request, "application/json", g="apidiscovery.k8s.io", v="v2", **{"as": "APIGroupDiscoveryList"}
         ):
@@ -35,6 +37,13 @@ class Discovery:
             return page_not_found()
         media = accept_media(request, views=False)
         return Response(body=media.encode(document), content_type=media.type)
+
+    def _has_routes(self, path: str) -> bool:
+        """Whether a document has a route for each method, and not one handler for all of them."""
+        parts = [part for part in path.split("/") if part]
+        if parts in (["api"], ["api", "v1"]):
+            return True
+        return len(parts) == 3 and parts[0] == "apis" and self._registry.has_builtin(parts[1])
 
     def _document(self, path: str) -> dict[str, Any] | None:
         parts = [part for part in path.split("/") if part]

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 
+from kopylite.apiserver.endpoints.scale_apply import SCALE_TYPE as _SCALE_TYPE
+from kopylite.apiserver.endpoints.scale_apply import apply_scale
 from kopylite.apiserver.patching.apply import update_managed_fields
 from kopylite.apiserver.printers.tables import NAME, TableView, age_cell
 from kopylite.apiserver.request.negotiation import accept_media
@@ -18,13 +21,13 @@ from kopylite.apiserver.resources.registry import Column, Resource, ScalePaths
 from kopylite.apiserver.schema.field_errors import invalid, invalid_error
 from kopylite.apiserver.world import Call, World, object_in
 from kopylite.apiserver.writes.decoding import read_typed, typed
-from kopylite.apiserver.writes.patches import APPLY_PATCH, check_media_type, patch_function
-from kopylite.apiserver.writes.writer import PATCH_RETRIES, UpdatePolicy, Writer
-from kopylite.errors import ApiError, BadRequest, InternalError, NotFound, UnsupportedMediaType
+from kopylite.apiserver.writes.metadata import timestamp
+from kopylite.apiserver.writes.patches import APPLY_PATCH, applied_config, check_media_type, patch_function
+from kopylite.apiserver.writes.writer import PATCH_RETRIES, UpdatePolicy, Writer, check_name
+from kopylite.errors import ApiError, BadRequest, InternalError, NotFound
 
 Rescaling = Callable[[dict[str, Any]], dict[str, Any]]
 
-_SCALE_TYPE = "io.k8s.api.autoscaling.v1.Scale"
 _META_KEYS = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
@@ -67,10 +70,38 @@ class ScaleEndpoint:
         form = call.request.headers.get("content-type", "").split(";")[0].strip().lower()
         check_media_type(call, form)
         if form == APPLY_PATCH:
-            raise _apply_refused(call)
+            return await self._apply(call, paths)
         options = write_options(call.request, "PatchOptions")
         function = patch_function(call, form)
         return await self._write(call, paths, options, function, retries=PATCH_RETRIES)
+
+    async def _apply(self, call: Call, paths: ScalePaths) -> Response:
+        options = write_options(call.request, "PatchOptions", apply=True)
+        config = applied_config(replace(call, resource=_SCALE))
+        check_name(call, config)
+        if call.resource.custom:
+            raise _apply_refused()
+
+        def rescale(live: dict[str, Any] | None) -> dict[str, Any]:
+            if live is None:
+                raise call.not_found()
+            current = scale_of(call.resource, paths, live, strict=False)
+            now = timestamp(self._world.clock.now())
+            manager, force = options.field_manager, bool(options.force)
+            wanted, owners = apply_scale(
+                current, config, live, paths.spec_replicas, manager=manager, now=now, force=force
+            )
+            obj = copy.deepcopy(live)
+            _set(obj, paths.spec_replicas, checked_replicas(call, typed(wanted, _SCALE_TYPE)))
+            obj["metadata"]["managedFields"] = owners
+            obj["metadata"]["resourceVersion"] = (
+                config["metadata"].get("resourceVersion") or live["metadata"]["resourceVersion"]
+            )
+            return obj
+
+        policy = UpdatePolicy(PATCH_RETRIES, patch=True, managed=True)
+        written = await self._writer.update(call, rescale, options, policy)
+        return self._respond(call, scale_of(call.resource, paths, msgspec.json.decode(written.body)))
 
     async def _write(
         self, call: Call, paths: ScalePaths, options: WriteOptions, change: Any, *, retries: int
@@ -125,10 +156,8 @@ def _owns(fields: Any, path: tuple[str, ...]) -> bool:
     return _get(fields, tuple(f"f:{name}" for name in path)) is not None
 
 
-def _apply_refused(call: Call) -> ApiError:
-    if not call.resource.custom:
-        return UnsupportedMediaType("server-side apply to the scale sub-resource is not served here")
-    # The real server cannot do it either.
+def _apply_refused() -> ApiError:
+    """The real server cannot do it for custom resources either."""
     return InternalError(
         "failed to create manager for existing fields: failed to convert live object (/; autoscaling/v1, Kind=Scale) "
         "to proper version: request to convert CR to an invalid group/version: autoscaling/v1",

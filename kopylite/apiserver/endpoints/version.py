@@ -47,7 +47,7 @@ def version_info(minor: int) -> dict[str, Any]:
 
 def respond_version(request: Request, minor: int) -> Response:
     """Raises MethodNotAllowed, NotAcceptable."""
-    if request.method not in ("GET", "HEAD"):
+    if request.method != "GET":
         raise MethodNotAllowed("the server does not allow this method on the requested resource")
     media = accept_media(request, views=False, binary=False)
     return Response(body=media.encode(version_info(minor)), content_type=media.type)

@@ -123,12 +123,12 @@ def delete_options(request: Request, body: Mapping[str, Any] | None) -> DeleteOp
 
 def _delete_query(request: Request) -> dict[str, Any]:
     given: dict[str, Any] = {"dryRun": request.query.get("dryRun", [])}
-    if policy := request.param("propagationPolicy"):
-        given["propagationPolicy"] = policy
+    if "propagationPolicy" in request.query:
+        given["propagationPolicy"] = request.param("propagationPolicy")
     if "orphanDependents" in request.query:
         given["orphanDependents"] = is_true(request.query["orphanDependents"])
-    if grace := request.param("gracePeriodSeconds"):
-        given["gracePeriodSeconds"] = _integer(grace)
+    if "gracePeriodSeconds" in request.query:
+        given["gracePeriodSeconds"] = _integer(request.param("gracePeriodSeconds"))
     return given
 
 
@@ -153,7 +153,7 @@ def list_options(request: Request, *, watch: bool, streaming_lists: bool = True)
     Args:
         streaming_lists: whether `sendInitialEvents` is served (Kubernetes 1.34 and newer).
     """
-    numbers = {name: _integer(request.param(name)) for name in ("limit", "timeoutSeconds") if request.param(name)}
+    numbers = {name: _integer(request.param(name)) for name in ("limit", "timeoutSeconds") if name in request.query}
     initial = is_true(request.query["sendInitialEvents"]) if "sendInitialEvents" in request.query else None
     version, match = request.param("resourceVersion"), request.param("resourceVersionMatch")
     labels = parse_label_selector(request.param("labelSelector"))
@@ -164,6 +164,8 @@ def list_options(request: Request, *, watch: bool, streaming_lists: bool = True)
     else:
         errors = _list_errors(version, match, initial, token)
     _fail("ListOptions", errors)
+    if watch and streaming_lists and initial is None and not match and version in ("", "0"):
+        initial = True  # a watch from anywhere begins with what there is, and says where that ends
     return ListOptions(
         labels,
         fields,

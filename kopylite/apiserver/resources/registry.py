@@ -148,8 +148,10 @@ class Registry:
         return next((r for r in self._by_version.get((group, version), {}).values() if r.kind == kind), None)
 
     def groups(self) -> list[str]:
-        """All groups in discovery order: the order in which they were first registered."""
-        return list(dict.fromkeys(group for group, _ in self._by_version))
+        """All groups in discovery order: built-in ones as they were registered, then those of CRDs by name."""
+        groups = dict.fromkeys(group for group, _ in self._by_version)
+        builtin = [group for group in groups if self.has_builtin(group)]
+        return [*builtin, *sorted(groups.keys() - set(builtin))]
 
     def versions(self, group: str) -> list[str]:
         """The versions of a group, the preferred one first."""

@@ -31,7 +31,6 @@ from kopylite.apiserver.writes.writer import (
     Written,
     check_name,
     conflict,
-    modified,
 )
 from kopylite.errors import ApiError, BadRequest, UnsupportedMediaType
 from kopylite.objects.yamlread import YamlError
@@ -204,8 +203,6 @@ def _apply_change(world: World, call: Call, config: dict[str, Any], options: Wri
         if live is None and wanted.get("uid"):
             text = f"uid mismatch: the provided object specified uid {wanted['uid']}, and no existing object was found"
             raise conflict(call, text)
-        if live is not None and wanted.get("resourceVersion") not in (None, live["metadata"]["resourceVersion"]):
-            raise modified(call)
         if live is None:
             check_name(call, config)
         merged = apply(
@@ -219,6 +216,10 @@ def _apply_change(world: World, call: Call, config: dict[str, Any], options: Wri
             force=bool(options.force),
             reset=call.resource.strategy.reset_fields(call.target.subresource),
         )
+        if live is not None:
+            # The writer looks at it: conflicts about fields go before those about versions.
+            version = wanted.get("resourceVersion")
+            merged["metadata"]["resourceVersion"] = live["metadata"]["resourceVersion"] if version is None else version
         _check_repeated(call, options.field_validation)
         # Upstream looks at the name last: a conflict goes before.
         check_name(call, merged)

@@ -91,7 +91,7 @@ class Writer:
         metadata = obj["metadata"]
         namespace = call.target.namespace if resource.namespaced else ""
         # Checked last upstream, but no plug-in can tell; the text of an existing name must win.
-        version_given = bool(metadata.pop("resourceVersion", ""))
+        version_given = str(metadata.pop("resourceVersion", ""))
         meta.fill_created(metadata, namespace=namespace, generation=strategy.generation, clock=world.clock)
         if not managed:
             self._own_fields(call, obj, None, options)
@@ -108,11 +108,13 @@ class Writer:
         present = world.store.get(resource.storage, key)
         if present is not None:
             raise AlreadyStored(present)
-        if version_given:
+        if _is_version(version_given) and not options.dry_run:
             raise InternalError("resourceVersion should not be set on objects to be created", reason="")
-        obj = _finished(call, obj)
         if options.dry_run:
-            return Written(msgspec.json.encode(obj), created=True)
+            # Nothing is stored that would have a version, so the one that was sent stays.
+            metadata.update({"resourceVersion": version_given} if version_given else {})
+            return Written(msgspec.json.encode(_finished(call, obj)), created=True)
+        obj = _finished(call, obj)
         fields = selectable_fields(resource, obj)
         record = world.store.create(resource.storage, key, obj, shape=resource.shape, fields=fields)
         return Written(record.body, created=True)
@@ -166,7 +168,7 @@ class Writer:
         metadata["resourceVersion"] = str(record.version)
         await self._mutate(Admission(call, "UPDATE", obj, live, options.dry_run))
         # As upstream: who may not make a change learns that before he learns that he comes too late.
-        self._check_version(call, given_version, record, policy)
+        self._check_version(call, given_version, record)
         if strategy.generation and part != "binding" and _changed(obj, live, strategy.has_status):
             metadata["generation"] = old.get("generation", 0) + 1
         errors = meta.update_errors(metadata, old, custom=resource.custom)
@@ -199,14 +201,14 @@ class Writer:
             )
             raise conflict(call, text)
 
-    def _check_version(self, call: Call, version: str, record: Record, policy: UpdatePolicy) -> None:
+    def _check_version(self, call: Call, version: str, record: Record) -> None:
         """Raises InternalError, Conflict, Invalid."""
         _check_version(version)
         if version and int(version) == record.version:
             return
         if version and version != "0":
             raise modified(call)
-        if not call.resource.strategy.unconditional_update and not policy.patch:
+        if not call.resource.strategy.unconditional_update:
             # The one Invalid that names the plural.
             resource = call.resource
             errors = [meta.missing_version_error()]
@@ -248,6 +250,11 @@ def _check_version(version: str) -> None:
     """Raises InternalError."""
     if version and not (version.isascii() and version.isdigit()):
         raise InternalError(f'strconv.ParseUint: parsing "{version}": invalid syntax', reason="")
+
+
+def _is_version(text: str) -> bool:
+    """Whether it is the version of a stored object, as Go reads it."""
+    return text.isascii() and text.isdigit() and len(text) <= 20 and 0 < int(text) < 2**64
 
 
 def _finished(call: Call, obj: dict[str, Any]) -> dict[str, Any]:

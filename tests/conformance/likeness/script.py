@@ -5,7 +5,7 @@ names of cluster-scoped objects contain it too. {kibibyte} and {mebibyte} stand 
 side by side, except those that say `alone: true`: they come first, one after the other, because they look at what all
 others change.
 
-A step has one of GET, POST, PUT, PATCH, DELETE or WATCH with a path, and may have
+A step has one of GET, HEAD, OPTIONS, POST, PUT, PATCH, DELETE or WATCH with a path, and may have
 
     body       an object, sent as JSON; or a string, sent as it is
     type       the content type; short: json, merge, strategic, apply, yaml
@@ -32,7 +32,7 @@ from typing import Any
 import yaml
 
 CORPUS = Path(__file__).parent / "corpus"
-METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "WATCH")
+METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE", "WATCH")
 PLAIN_KEYS = {"body", "headers", "anonymous", "save", "until", "part", "events", "seconds"}
 LIST_KEYS = ("ignore", "without", "unordered")
 
