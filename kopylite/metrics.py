@@ -88,12 +88,23 @@ class QueueMetrics(QueueObserver):
 class ReconcileMetrics(ReconcileObserver):
     """One controller's numbers."""
 
-    __slots__ = ("conflicts", "crashes", "errors", "rejected", "results", "seconds", "terminal_errors", "timeouts")
+    __slots__ = (
+        "conflicts",
+        "crashes",
+        "errors",
+        "loop_runs",
+        "rejected",
+        "results",
+        "seconds",
+        "terminal_errors",
+        "timeouts",
+    )
 
     def __init__(self) -> None:
         self.results = dict.fromkeys(RESULTS, 0)
         self.seconds = Histogram(RECONCILE_BUCKETS)
-        self.errors = self.terminal_errors = self.timeouts = self.crashes = self.conflicts = self.rejected = 0
+        self.errors = self.terminal_errors = self.timeouts = self.crashes = self.conflicts = 0
+        self.rejected = self.loop_runs = 0
 
     def finished(self, result: str, seconds: float) -> None:
         self.results[result] += 1
@@ -110,6 +121,9 @@ class ReconcileMetrics(ReconcileObserver):
 
     def object_rejected(self) -> None:
         self.rejected += 1
+
+    def looped(self) -> None:
+        self.loop_runs += 1
 
 
 class InformerMetrics(InformerObserver):
@@ -251,6 +265,7 @@ _RECONCILE_COUNTERS = (
     ("controller_runtime_reconcile_panics_total", "Reconciles that ended with an unexpected exception", "crashes"),
     ("controller_runtime_reconcile_timeouts_total", "Reconciles that were cancelled at their timeout", "timeouts"),
     ("kopylite_reconcile_conflicts_total", "Reconciles that met a 409 Conflict and are retried quietly", "conflicts"),
+    ("kopylite_hot_loop_runs_total", "Runs that own writes alone caused, again and again, and that wrote", "loop_runs"),
     ("kopylite_rejected_objects_total", "Stored objects that did not fit their model", "rejected"),
 )
 

@@ -49,6 +49,32 @@ class WriteListener(Protocol):
         """
 
 
+class _Told:
+    """Several listeners as one."""
+
+    __slots__ = ("_listeners",)
+
+    def __init__(self, listeners: tuple[WriteListener, ...]) -> None:
+        self._listeners = listeners
+
+    def written(self, kind: Kind, key: ObjectKey, uid: str, version: str) -> None:
+        for listener in self._listeners:
+            listener.written(kind, key, uid, version)
+
+    def deleted(self, kind: Kind, key: ObjectKey, uid: str, version: str = "") -> None:
+        for listener in self._listeners:
+            listener.deleted(kind, key, uid, version)
+
+    def doubted(self, kind: Kind, key: ObjectKey, *, late: bool) -> None:
+        for listener in self._listeners:
+            listener.doubted(kind, key, late=late)
+
+
+def told(first: WriteListener, other: WriteListener | None) -> WriteListener:
+    """A listener that stands for one or two."""
+    return first if other is None else _Told((first, other))
+
+
 class Api:
     """The verbs of one server, for any kind.
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, Unpack, overload
 
 from pydantic import BaseModel
 
-from kopylite.client.api import Api
+from kopylite.client.api import Api, WriteListener, told
 from kopylite.client.changes import adapter_like, as_read, status_change
 from kopylite.client.codec import decode_identity
 from kopylite.client.live import (
@@ -80,6 +80,7 @@ class Client(LiveClient):
         field_manager: the owner of the fields that this client writes.
         namespaces: where a list that names no namespace looks; (): in all.
         on_misfit: told, once per change, of each object that a list left out because it does not fit its class.
+        listener: told of every write.
     """
 
     def __init__(
@@ -92,10 +93,11 @@ class Client(LiveClient):
         namespaces: Sequence[str] = (),
         clock: Clock = SYSTEM_CLOCK,
         on_misfit: Callable[[DecodeError], None] | None = None,
+        listener: WriteListener | None = None,
     ) -> None:
         self._cache = cache or NoCache()
         self._recent = RecentWrites(self._cache, clock, lambda kind, namespace: self.api.newest(kind, namespace))
-        api, misfits = Api(transport, resources, self._recent), Misfits(on_misfit)
+        api, misfits = Api(transport, resources, told(self._recent, listener)), Misfits(on_misfit)
         super().__init__(api, field_manager=field_manager, misfits=misfits)
         self.live = LiveClient(api, field_manager=field_manager, misfits=misfits)
         self._upserts = Upserts(self.api, self._read)

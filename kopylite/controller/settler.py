@@ -92,14 +92,14 @@ class Settler:
             priority = settlement.priority
         after = settlement.after
         if next_run is NextRun.BACK_OFF:
-            self._reasons.add(request, REQUEUE if error is None else RETRY)
+            self._reasons.add_own(request, REQUEUE if error is None else RETRY)
             after = queue.add_rate_limited(request, priority=priority)
         elif next_run is NextRun.REACHED:
             after = self._wait_for_server(request, priority)
         else:
             queue.forget(request)
             if next_run is NextRun.AFTER:
-                self._reasons.add(request, REQUEUE_AFTER if error is None else RETRY)
+                self._reasons.add_own(request, REQUEUE_AFTER if error is None else RETRY)
                 queue.add(request, priority=priority, after=after)
         self._observer.finished(settlement.result, seconds)
         if settlement.failure is None:
@@ -135,7 +135,7 @@ class Settler:
         times, _ = self._unreached.get(request, (0, 0))
         self._unreached[request] = times + 1, priority
         after = self._outage.delay(times, self._clock.random())
-        self._reasons.add(request, RETRY)
+        self._reasons.add_own(request, RETRY)
         self._queue.add(request, priority=priority, after=after)
         return after
 

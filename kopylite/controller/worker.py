@@ -136,7 +136,8 @@ class Worker:
                 self._finish(settlement, None)
 
     def _begin(self, request: Request, priority: int) -> Context:
-        context = Context(self._environment, request, self._reasons.take(request))
+        reasons = self._reasons
+        context = Context(self._environment, request, reasons.take(request), reasons.take_causes(request))
         self._context = context
         self._request = request
         self._priority = priority
@@ -152,8 +153,9 @@ class Worker:
     def _finish(self, settlement: Settlement, error: BaseException | None) -> None:
         context = self._context
         assert context is not None
-        request = self._request
-        self._settler.settle(context, request, self._priority, settlement, error, self._clock.monotonic() - self._began)
+        request, now = self._request, self._clock.monotonic()
+        self._settler.settle(context, request, self._priority, settlement, error, now - self._began)
+        self._environment.on_run(context.step, now)
         self._context = None
         RUNNING.set(None)
         self._queue.done(request)

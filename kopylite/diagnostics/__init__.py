@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kopylite.diagnostics.hotloop import HotLoops
 from kopylite.diagnostics.log import JsonFormatter, TextFormatter, configure_logging
+from kopylite.diagnostics.loopreport import LoopReport
 from kopylite.diagnostics.stall import StallStatistics, StallWatch
 from kopylite.diagnostics.unawaited import forgotten_awaits
 from kopylite.diagnostics.waiting import WaitingReport
@@ -12,6 +13,7 @@ from kopylite.redaction import redact
 __all__ = [
     "HotLoops",
     "JsonFormatter",
+    "LoopReport",
     "StallStatistics",
     "StallWatch",
     "TextFormatter",

@@ -6,14 +6,13 @@ import logging
 import platform
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Protocol
 
-from kopylite.cache import Delta, Scope, SharedCache
+from kopylite.cache import Scope, SharedCache
 from kopylite.client import Client, MissingPermissions, Resources, Transport
 from kopylite.clock import Clock
 from kopylite.controller import Controller, ControllerSpec, Source, Watch
-from kopylite.diagnostics import HotLoops
+from kopylite.diagnostics import LoopReport
 from kopylite.errors import DecodeError, Forbidden
 from kopylite.manager.options import Options
 from kopylite.manager.wiring import CacheGate, Places, external_sources, find_places, sources_of
@@ -44,6 +43,7 @@ class Assembly:
     recorders: tuple[EventRecorder, ...]
     permissions: MissingPermissions
     controllers: tuple[Controller, ...]
+    loops: LoopReport
 
     def waiting_for(self, scope: Scope) -> list[str]:
         """The names of the controllers that wait for a cache."""
@@ -78,24 +78,26 @@ def assemble(apps: Sequence[Operator], options: Options, ground: Ground, metrics
     cache = SharedCache(ground.transport, ground.resources, clock=clock, observe=metrics.informer)
     metrics.informer_statistics = cache.statistics
     permissions = MissingPermissions(apps[0].name, options.namespaces)
-    recorders, controllers = [], []
+    recorders, controllers, loops = [], [], LoopReport(clock=clock)
 
     def on_forbidden(error: Forbidden) -> None:
         permissions.note(error, clock.monotonic())
 
     for app in apps:
-        client, recorder = _client(app, options, ground, cache, metrics, clock, on_forbidden)
+        client, recorder = _client(app, options, ground, cache, metrics, clock, on_forbidden, loops)
         recorders.append(recorder)
         gates = tuple(_gates(app.cached, cache, ground.places, clock))
         for spec in app.controllers:
             log = logging.getLogger(app.name)
-            on_call = metrics.controller(spec.name, spec.workers or options.workers).called
-            environment = Environment(spec.name, client, recorder, log, clock, on_forbidden, on_call)
+            numbers = metrics.controller(spec.name, spec.workers or options.workers)
+            on_run = loops.on_run(spec.name, numbers.reconcile.looped)
+            environment = Environment(spec.name, client, recorder, log, clock, on_forbidden, numbers.called, on_run)
             watched = sources_of(spec, environment, cache, ground.places)
             sources: list[Source] = [*gates, *watched, *external_sources(spec, environment)]
             controllers.append(_controller(spec, environment, sources, options, metrics))
-    _watch_for_hot_loops(cache, clock)
-    return Assembly(cache, tuple(recorders), permissions, tuple(controllers))
+    for informer in cache.informers:
+        loops.watch(informer)
+    return Assembly(cache, tuple(recorders), permissions, tuple(controllers), loops)
 
 
 def _client(
@@ -106,6 +108,7 @@ def _client(
     metrics: Metrics,
     clock: Clock,
     on_forbidden: Callable[[Forbidden], None],
+    loops: LoopReport,
 ) -> tuple[Client, EventRecorder]:
     """Each App writes under its own name."""
 
@@ -122,6 +125,7 @@ def _client(
         namespaces=options.namespaces,
         clock=clock,
         on_misfit=on_misfit,
+        listener=loops,
     )
     instance = platform.node() or app.name
     recorder = EventRecorder(
@@ -152,14 +156,3 @@ def _controller(
     )
     numbers.statistics = lambda: controller.statistics().queue
     return controller
-
-
-def _watch_for_hot_loops(cache: SharedCache, clock: Clock) -> None:
-    def on_change(loops: HotLoops, delta: Delta) -> None:
-        if delta.old is not None and delta.new is not None:
-            report = loops.changed(delta.old, delta.new, clock.monotonic())
-            if report is not None:
-                logger.warning(report)
-
-    for informer in cache.informers:
-        informer.add_handler(partial(on_change, HotLoops(informer.scope.kind)))

@@ -159,6 +159,7 @@ class Manager:
             background.start_soon(self._endless, "the watch on the event loop", self._stall.run)
             background.start_soon(self._endless, "the cache", parts.cache.run)
             background.start_soon(self._endless, "the waiting report", report.run)
+            background.start_soon(self._endless, "the hot-loop report", parts.loops.run)
             for recorder in parts.recorders:
                 background.start_soon(self._endless, "the event recorder", recorder.run)
             background.start_soon(self._note_synced)

@@ -15,6 +15,7 @@ import anyio.to_thread
 
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.errors import Forbidden
+from kopylite.reconcile.chains import Step, Version
 from kopylite.reconcile.request import Request
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class Environment:
         clock: source of reconcile ids.
         on_forbidden: told of each run that failed because the API server refused something.
         on_call: told of each call of a map, periodic or channel function: its kind, its name, and how it ended.
+        on_run: told of each run that ended: what it was in a chain of runs (None: it wrote nothing), and the time.
     """
 
     controller: str
@@ -51,6 +53,7 @@ class Environment:
     clock: Clock = SYSTEM_CLOCK
     on_forbidden: Callable[[Forbidden], None] = lambda error: None
     on_call: Callable[[str, str, str], None] = lambda what, name, result: None
+    on_run: Callable[[Step | None, float], None] = lambda step, now: None
 
 
 class ReconcileLogger(logging.LoggerAdapter[logging.Logger]):
@@ -74,18 +77,33 @@ class Context:
         reasons: why this run happens, e.g. "Deployment changed", merged over all events since the last run. For
             logs and diagnosis only: never decide by it, since after a restart the reason is always the same.
         forgotten: async functions that the run called without `await`, with their lines: they make it fail.
+        causes: the states that caused this run, where nothing else did; for kopylite.
+        step: what kopylite knows of this run's writes; None: there were none.
     """
 
-    __slots__ = ("_environment", "_id", "_log", "client", "forgotten", "reasons", "request")
+    __slots__ = ("_environment", "_id", "_log", "causes", "client", "forgotten", "reasons", "request", "step")
 
-    def __init__(self, environment: Environment, request: Request, reasons: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        environment: Environment,
+        request: Request,
+        reasons: tuple[str, ...] = (),
+        causes: tuple[Version, ...] = (),
+    ) -> None:
         self.client = environment.client
+        self.causes = causes
+        self.step: Step | None = None
         self.request = request
         self.reasons = reasons
         self.forgotten: list[str] = []
         self._environment = environment
         self._id = ""
         self._log: ReconcileLogger | None = None
+
+    @property
+    def controller(self) -> str:
+        """The name of the controller whose run this is."""
+        return self._environment.controller
 
     @property
     def reconcile_id(self) -> str:

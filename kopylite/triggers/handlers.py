@@ -140,11 +140,15 @@ class EnqueueOwner:
 
 @dataclass(frozen=True, slots=True)
 class _Unmapped:
-    """What is to be mapped of one object: its state before the first event that is not mapped yet, and the newest."""
+    """What is to be mapped of one object: its state before the first event that is not mapped yet, and the newest.
+
+    `enqueue` knows the event; None when there is more than one.
+    """
 
     old: Record | None
     new: Record | None
     what: str
+    enqueue: Enqueue | None = None
 
 
 class EnqueueMapped:
@@ -193,7 +197,7 @@ class EnqueueMapped:
 
     def handle(self, event: Event, watched: str, enqueue: Enqueue) -> None:
         key = event.record.key
-        self._merge(key, _Unmapped(event.old, event.new, event.type.value))
+        self._merge(key, _Unmapped(event.old, event.new, event.type.value, enqueue))
         self._queue.add(key, priority=priority_of(event))
 
     async def run(self, watched: str, enqueue: Enqueue) -> None:
@@ -225,7 +229,7 @@ class EnqueueMapped:
         self._queue.forget(key)
         reason = f"{watched} {key} {unmapped.what} via {self._guard.name}"
         for request in requests:
-            enqueue(request, reason, priority)
+            (unmapped.enqueue or enqueue)(request, reason, priority)
 
     async def _requests(self, unmapped: _Unmapped) -> dict[Request, None]:
         requests: dict[Request, None] = {}

@@ -12,6 +12,7 @@ from kopylite.boundary import CHANNEL, PERIODIC, PREDICATE, ActiveCall, CallFail
 from kopylite.cache import Delta, Handle, Informer, SharedCache
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.objects import HasKey, Kind
+from kopylite.reconcile.chains import Change, Version
 from kopylite.reconcile.request import Request
 from kopylite.triggers.events import Event, EventType, event_of
 from kopylite.triggers.handlers import (
@@ -109,12 +110,19 @@ class KindSource:
 
     def _deliver(self, enqueue: Enqueue, delta: Delta) -> None:
         event = event_of(delta)
+        new = event.new
+        if new is not None and not event.initial and not event.unchanged:
+            enqueue = partial(_enqueue_change, enqueue, Version(new.uid, new.resource_version))
         if self._predicate is None or self._predicate.call(lambda: f"{self._watched} {event.record.key}", True, event):
             self._handler.handle(event, self._watched, enqueue)
 
     def active_calls(self, longer_than: float = 0.0) -> list[ActiveCall]:
         """The calls of a map function that are in progress for longer than some seconds."""
         return self._handler.active_calls(longer_than) if isinstance(self._handler, EnqueueMapped) else []
+
+
+def _enqueue_change(enqueue: Enqueue, to: Version, request: Request, reason: str, priority: int) -> None:
+    enqueue(request, Change.of(reason, to), priority)
 
 
 class ChannelSource:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from kopylite.controller.reasons import MAX_REASONS, MORE, Reasons
+from kopylite.controller.reasons import MAX_CAUSES, MAX_REASONS, MORE, REQUEUE_AFTER, Reasons
+from kopylite.reconcile.chains import Change, Version
 
 
 def test_reasons_are_merged_in_order_and_without_repeats_until_they_are_taken() -> None:
@@ -20,3 +21,25 @@ def test_a_key_carries_a_bounded_number_of_reasons_and_says_that_there_were_more
     assert found[:2] == ("pod 0 changed", "pod 1 changed")
     assert found[-1] == MORE
     assert len(found) == MAX_REASONS + 1
+
+
+def change(number: int) -> Change:
+    return Change.of("child updated", Version("uid", str(number)))
+
+
+def test_changes_are_the_causes_of_a_run_as_long_as_nothing_else_is() -> None:
+    reasons: Reasons[str] = Reasons()
+    reasons.add_own("a", REQUEUE_AFTER)  # asked for by the run itself, and overtaken by its own writes
+    for number in (1, 2, 2):
+        reasons.add("a", change(number))
+    reasons.add("b", change(3))
+    reasons.add("b", "announced by a channel")
+    reasons.add("b", change(4))
+    reasons.add_own("c", REQUEUE_AFTER)
+    for number in range(MAX_CAUSES + 1):
+        reasons.add("d", change(number))
+    found = reasons.take("a")
+    assert found == (REQUEUE_AFTER, "child updated")
+    assert {type(reason) for reason in found} == {str}
+    assert reasons.take_causes("a") == (Version("uid", "1"), Version("uid", "2"))
+    assert [reasons.take_causes(key) for key in "abcd"] == [(), (), (), ()]

@@ -479,20 +479,6 @@ async def test_controllers_wait_for_kinds_that_are_only_read_but_not_for_ever(
         assert (await get(run, "/readyz/informer-part.v1.example.com"))[0] == 500
 
 
-async def test_an_object_that_changes_without_end_is_reported_with_its_field(
-    server: TinyServer, caplog: pytest.LogCaptureFixture
-) -> None:
-    recorded = Recorded()
-    async with running(recorded.app, server):
-        for number in range(200):
-            server.put("a", number=number)
-        await recorded.until("a")
-        for number in range(200):
-            server.put("a", number=-number)
-        await eventually(lambda: "hot loop: Thing default/a" in caplog.text, "the hot loop was reported")
-    assert "spec.number is new each time" in caplog.text
-
-
 async def test_only_the_asked_for_namespaces_are_watched(server: TinyServer) -> None:
     server.put("a", namespace="one")
     server.put("b", namespace="two")

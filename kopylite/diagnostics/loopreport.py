@@ -1,0 +1,86 @@
+"""LoopReport: brings HotLoops what happens in a process, and its sentences to the log."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from kopylite.cache import Delta, Informer
+from kopylite.clock import SYSTEM_CLOCK, Clock
+from kopylite.diagnostics.hotloop import HotLoops
+from kopylite.objects import Kind, ObjectKey
+from kopylite.reconcile.chains import Chains, Step, Version
+from kopylite.reconcile.context import RUNNING
+
+LOGGER = logging.getLogger("kopylite.controller")
+
+LOOK_SECONDS = 5.0
+
+
+class LoopReport:
+    """Sees the writes of a client (it is a WriteListener), the runs of the controllers and the changes of objects.
+
+    Args:
+        clock: of the pauses.
+    """
+
+    def __init__(self, *, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._clock = clock
+        self._chains = Chains()
+        self._loops = HotLoops()
+
+    def on_run(self, controller: str, on_step: Callable[[], None]) -> Callable[[Step | None, float], None]:
+        """What is to be told of each run of a controller. `on_step` is called for each that is part of a loop."""
+        loops = self._loops.controller(controller)
+
+        def on_run(step: Step | None, now: float) -> None:
+            before = loops.steps
+            report = loops.ran(step, now)
+            if step is not None:
+                step.causes = ()  # the step is remembered, and these are not needed again
+            if loops.steps > before:
+                on_step()
+            if report is not None:
+                LOGGER.warning("%s", report, extra={"fields": {"controller": controller}})
+
+        return on_run
+
+    def watch(self, informer: Informer) -> None:
+        """Look at the changes of an informer, where something is to be found out about its objects."""
+        kind, changed = informer.scope.kind, self._loops.changed
+
+        def on_change(delta: Delta) -> None:
+            if delta.old is not None and delta.new is not None:
+                changed(kind, delta.old, delta.new)
+
+        informer.add_handler(on_change)
+
+    async def run(self) -> None:
+        """Tell of loops that have ended, until cancelled."""
+        while True:
+            await self._clock.sleep(LOOK_SECONDS)
+            for text in self._loops.over(self._clock.monotonic()):
+                LOGGER.info("%s", text)
+
+    # A WriteListener
+
+    def written(self, kind: Kind, key: ObjectKey, uid: str, version: str) -> None:
+        to = Version(uid, version)
+        if not self._chains.knows(to) and (step := self._step()) is not None:
+            self._chains.wrote(step, to)
+
+    def deleted(self, kind: Kind, key: ObjectKey, uid: str, version: str = "") -> None:
+        if (step := self._step()) is not None:
+            step.progress = True
+
+    def doubted(self, kind: Kind, key: ObjectKey, *, late: bool) -> None:
+        pass
+
+    def _step(self) -> Step | None:
+        """The step that the present run is; None outside of one."""
+        context = RUNNING.get()
+        if context is None:
+            return None
+        if context.step is None:
+            context.step = self._chains.step(context.controller, context.causes)
+        return context.step
