@@ -11,6 +11,7 @@ from multidict import CIMultiDict
 
 from kopylite.apiserver.access.authentication import Authenticator, header_warning
 from kopylite.apiserver.access.impersonation import Impersonator
+from kopylite.apiserver.access.origins import check_no_web_page
 from kopylite.apiserver.core import MAX_BODY_BYTES, Core, error_response, too_large
 from kopylite.apiserver.request.request import Request, Response, parse_query, parse_target
 from kopylite.apiserver.world import Disconnect
@@ -25,11 +26,16 @@ _MAX_WARNING_BYTES = 4096
 
 
 class Front:
-    """The handler of an `aiohttp.web.Server`."""
+    """The handler of an `aiohttp.web.Server`.
 
-    def __init__(self, core: Core, authenticator: Authenticator) -> None:
+    Args:
+        listening: the host that it listens on.
+    """
+
+    def __init__(self, core: Core, authenticator: Authenticator, listening: str) -> None:
         self._core = core
         self._authenticator = authenticator
+        self._listening = listening
         self._impersonator = Impersonator(core.authorizer, core.world.minor)
 
     async def __call__(self, http: web.BaseRequest) -> web.StreamResponse:
@@ -45,6 +51,7 @@ class Front:
 
     async def _answer(self, http: web.BaseRequest, request: Request) -> Response:
         try:
+            check_no_web_page(request.method, request.headers, listening=self._listening)
             certificate, der = _certificate(http)
             request.user = self._authenticator.authenticate(request.headers, certificate, der)
             fields = ((name.lower(), value) for name, value in http.headers.items())

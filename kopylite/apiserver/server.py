@@ -46,7 +46,8 @@ class ApiServerOptions:
         listen: False: no socket at all, in-process requests only.
         tls: with a fresh CA; needs `cryptography`.
         token: of the administrator; "" makes a random one.
-        anonymous: let requests without credentials in.
+        anonymous: let requests without credentials in, as system:anonymous. Without `rbac` that gives every right to
+            every process that reaches the server.
         rbac: enforce Roles and bindings; off, everybody who is let in may do everything.
         minor: the emulated Kubernetes minor.
         data: a file in which the objects survive; held from the making of the server until its end.
@@ -174,7 +175,7 @@ class ApiServer:
 
         # A client that leaves ends its watch: the place in the history must not be held for nobody.
         server = web.Server(
-            Front(self.core, self.assembly.authenticator),
+            Front(self.core, self.assembly.authenticator, self.options.host),
             handler_cancellation=True,
             access_log=None,
             keepalive_timeout=_IDLE_SECONDS,

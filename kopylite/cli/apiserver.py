@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import ipaddress
 import logging
 import sys
 from contextlib import AsyncExitStack
@@ -28,7 +27,12 @@ examples:
 
 Pods run only in its imagination: Deployments and other workloads become ready, and no container exists. With
 --no-simulator they stay as they are; with --no-controllers nothing collects garbage or ends namespaces either, as
-in a bare kube-apiserver. It ends at SIGTERM or Ctrl-C.
+in a bare kube-apiserver.
+
+Who may do what: the administrator, by the token in the kubeconfig; with --rbac, others by Roles and bindings. With
+--anonymous and without --rbac every process of this machine is an administrator. Web pages are not: on loopback the
+Host of a request must be 127.0.0.1, localhost or the --host, and writes from a page of another origin are refused,
+unless a bearer token comes along. It ends at SIGTERM or Ctrl-C.
 """
 
 
@@ -66,10 +70,16 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--tls",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="serve https with a fresh CA (default); kubectl sends its credentials over https only",
+        help="serve https with a fresh CA (default); kubectl sends its credentials over https only, and without it "
+        "web pages that a browser of this machine shows can reach the server, too",
     )
     parser.add_argument("--rbac", action="store_true", help="enforce Roles and bindings")
-    parser.add_argument("--anonymous", action="store_true", help="let requests without credentials in")
+    parser.add_argument(
+        "--anonymous",
+        action="store_true",
+        help="let requests without credentials in, as system:anonymous: "
+        "without --rbac every process of this machine is an administrator then",
+    )
     parser.add_argument("--no-simulator", action="store_true", help="play no workloads: no pod runs")
     parser.add_argument(
         "--no-controllers", action="store_true", help="nor collect garbage, nor end namespaces: the API and no more"
@@ -99,8 +109,9 @@ def options_of(args: argparse.Namespace) -> ApiServerOptions:
     from kopylite.apiserver.controllers import NAMES
     from kopylite.apiserver.endpoints.version import parse_kubernetes_version
     from kopylite.apiserver.server import ApiServerOptions
+    from kopylite.serving.address import is_loopback
 
-    if not _is_loopback(args.host):
+    if not is_loopback(args.host):
         if not args.allow_remote:
             text = "other machines could reach it; add --allow-remote if that is what you want"
             raise UsageError(f"--host {args.host}: {text}")
@@ -123,15 +134,6 @@ def options_of(args: argparse.Namespace) -> ApiServerOptions:
     )
 
 
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
 async def _serve(options: ApiServerOptions, kubeconfig: Path, simulate: bool, signals: StopSignals) -> None:
     import anyio
 
@@ -150,6 +152,9 @@ async def _serve(options: ApiServerOptions, kubeconfig: Path, simulate: bool, si
                 own = Path(stack.enter_context(TemporaryDirectory(prefix="kopylite-")), "kubeconfig")
                 write_private(own, server.kubeconfig())
                 await stack.enter_async_context(Simulator(Simulation(), own))
+            if options.anonymous and not options.rbac:
+                text = "with --anonymous and without --rbac every process of this machine is an administrator"
+                print(f"kopylite apiserver: {text}", file=sys.stderr, flush=True)
             print(f"serving at {server.url}", flush=True)
             print(f"  export KUBECONFIG={kubeconfig}", flush=True)
             if context:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from typing import NamedTuple
 
 from kopylite.errors import UsageError
@@ -37,3 +38,13 @@ def parse_address(text: str) -> Address | None:
     if not well_formed or (":" in host and not bracketed):
         raise UsageError(f"address {text!r} is none of host:port, [ipv6]:port, :port (on {LOOPBACK}) and {OFF}")
     return Address(host.strip("[]") or LOOPBACK, int(digits))
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach what listens on `host`, a name or an address."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
