@@ -378,8 +378,8 @@ class EncodeError(ObjectError):
         field: its place, such as `spec.ports[0].weight`.
     """
 
-    def __init__(self, problem: str, field: str, name: str = "") -> None:
-        super().__init__(f"{name + ': ' if name else ''}{field} {problem}")
+    def __init__(self, problem: str, field: str = "", name: str = "") -> None:
+        super().__init__(f"{name + ': ' if name else ''}{field} {problem}".lstrip())  # copies come by their text
         self.problem = problem
         self.field = field
 

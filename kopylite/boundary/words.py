@@ -8,20 +8,28 @@ MAX_VALUE = 200
 
 
 def say(error: BaseException) -> str:
-    """An exception in one piece of text, "ValueError: no". Never raises, whatever the exception's own methods do."""
+    """An exception in one piece of text, "ValueError: no". Never raises, whatever the exception's own methods do.
+
+    Not even what would end a task or the process: no sys.exit() and no cancellation is meant by a `__str__`. Only a
+    person's interrupt comes through.
+    """
     name = type(error).__name__
     try:
         text = printable(str(error))
-    except Exception as broken:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as broken:
         text = f"(its __str__ raised {type(broken).__name__})"
     return f"{name}: {text}" if text else name
 
 
 def show(value: object) -> str:
-    """A value as its repr, cut at 200 characters. Never raises, whatever the value's own methods do."""
+    """A value as its repr, cut at 200 characters. Never raises, whatever the value's own methods do; see `say`."""
     try:
         return printable(repr(value), MAX_VALUE)
-    except Exception as broken:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as broken:
         return f"<{type(value).__name__}, its __repr__ raised {type(broken).__name__}>"
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from kopylite.boundary import INDEX, Guard
+from kopylite.boundary import INDEX, Guard, show
 from kopylite.cache.record import Record
 from kopylite.clock import SYSTEM_CLOCK
 from kopylite.errors import RegistrationError
@@ -46,9 +46,7 @@ class Indexer:
                 raise RegistrationError(f"index {name!r} exists already, with another function")
             return
         values = self.names[name] = function or path_values(name)
-        self._guards[name] = Guard(
-            INDEX, lambda record: tuple(dict.fromkeys(values(record))), name=name, now=SYSTEM_CLOCK.monotonic
-        )
+        self._guards[name] = Guard(INDEX, lambda record: _texts(values(record)), name=name, now=SYSTEM_CLOCK.monotonic)
         self._given[name] = function
         self._found[name] = {}
         self._held[name] = {}
@@ -97,6 +95,16 @@ class Indexer:
     def values(self, name: str, record: Record) -> tuple[str, ...]:
         """What the function says; an object that it fails on has no values, and is named in the log."""
         return self._guards[name].call(lambda: str(record.key), (), record)
+
+
+def _texts(values: object) -> tuple[str, ...]:
+    """The values without repetitions. A text alone would be taken for its letters, a number is never asked for."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise TypeError(f"it has to return a list of texts, and [] for none, not {show(values)}")
+    found = tuple(dict.fromkeys(values))
+    if odd := [value for value in found if not isinstance(value, str)]:
+        raise TypeError(f"it has to return a list of texts; {show(odd[0])} is none")
+    return found
 
 
 def path_values(path: str) -> IndexFunction:

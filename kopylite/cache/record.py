@@ -142,6 +142,8 @@ class RecordDecoder:
     def __init__(self, kind: Kind, *, metadata_only: bool = False) -> None:
         head = {"apiVersion": kind.api_version, "kind": kind.kind}
         self._kind = kind
+        # Items of a typed list do not say their kind. One of another kind was meant for somebody else.
+        self._kinds = {"", kind.kind, "PartialObjectMetadata"}
         self._head = msgspec.json.encode(head)[:-1] + b","
         self._metadata_only = metadata_only
         self._labels: _Interned[Mapping[str, str] | None] = _Interned(dict[str, str], None)
@@ -172,7 +174,10 @@ class RecordDecoder:
         Raises:
             StreamBroken: it is no list.
         """
-        page = decode_list(body)
+        page = decode_list(body, self._kind)
+        if not page.resource_version:
+            # From a proxy or a cache: an empty one would be taken for "all are deleted".
+            raise BadFrame(f"not a list of {self._kind}: without a resourceVersion, nobody knows what it shows")
         records = [read(self.record, item, self._no_list) for item in map(bytes, page.items)]
         return Page(records, page.resource_version, page.continue_token)
 
@@ -217,6 +222,7 @@ class RecordDecoder:
         name = _read_or(metadata, "name", "", str)
         if not name:
             raise ValueError("an object without a name")
+        self._check_kind(_read_or(parts, "kind", "", str))
         metadata.pop("managedFields", None)
         parts["metadata"] = _text_of(metadata)
         if self._metadata_only:
@@ -244,6 +250,7 @@ class RecordDecoder:
         metadata = decoded.metadata
         if not metadata.name:
             raise ValueError("an object without a name")
+        self._check_kind(decoded.kind)
         namespace = metadata.namespace or ""
         return Record(
             self._namespaces.setdefault(namespace, namespace),
@@ -257,6 +264,10 @@ class RecordDecoder:
             metadata.deletion_timestamp,
             self._body(text, whole, start, end, decoded),
         )
+
+    def _check_kind(self, kind: str) -> None:
+        if kind not in self._kinds:
+            raise ValueError(f"an object of kind {show(kind)}")
 
     def _body(self, text: bytes, whole: memoryview, start: int, end: int, decoded: _Object) -> bytes:
         if self._metadata_only:

@@ -33,6 +33,8 @@ from kopylite.errors import (
 
 # A watch that stays open this long without an error has worked.
 SETTLED_AFTER: Final = 5.0
+# One that the server ended cleanly after this long is opened again at once, as by client-go: nothing is wrong with it.
+ENDED_WELL_AFTER: Final = 1.0
 # One that has lived this long shows that the server keeps the versions which it lists.
 HEALTHY_AFTER: Final = 60.0
 # Bad frames and in-stream errors in a row, at the same version, after which a list is tried instead.
@@ -94,7 +96,7 @@ def probed(state: Probing, memory: Memory, version: str, older: bool, now: float
 def closed(state: Watching, memory: Memory, now: float) -> Next | None:
     """The server ended the watch cleanly; None: that is a failure, because it did so at once."""
     age = lived(state, now) or 0.0
-    if not (state.progressed or age >= SETTLED_AFTER):
+    if not (state.progressed or age >= ENDED_WELL_AFTER):
         return None
     memory = _forgive(state, memory, age)
     if not state.version:

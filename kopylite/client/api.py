@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
 from kopylite.client import verbs
-from kopylite.client.codec import decode_change, decode_list, encode, encode_body
+from kopylite.client.codec import check_kind, decode_change, decode_list, encode, encode_body
 from kopylite.client.listwatch import PAGE_SIZE, refusal
 from kopylite.client.resources import Resources
 from kopylite.client.retries import retry_after
@@ -106,6 +106,8 @@ class Api:
         request = verbs.get(resource, key, subresource)
         response = await self.transport.request(request)
         if response.status < 300:
+            if subresource is None:
+                check_kind(response.body, kind.kind)
             return response.body
         raise await self._refusal(request, resource, response, key, subresource)
 
@@ -125,7 +127,7 @@ class Api:
         """The present version of a kind's objects in a namespace, or ("") in all: every answered write is in it."""
         resource = await self._resource(kind)
         page = await self._send(verbs.list_page(resource, namespace, limit=1), resource)
-        return decode_list(page).resource_version
+        return decode_list(page, kind).resource_version
 
     async def create(self, kind: Kind, namespace: str, wire: Mapping[str, Any], options: WriteOptions = PLAIN) -> bytes:
         resource = await self._resource(kind)
@@ -202,7 +204,7 @@ class Api:
         token = ""
         while True:
             request = verbs.list_page(resource, namespace, selection, limit=limit, continue_token=token)
-            page = decode_list(await self._send(request, resource))
+            page = decode_list(await self._send(request, resource), resource.kind)
             objects += map(bytes, page.items)
             token = page.continue_token
             if not token:
@@ -243,6 +245,8 @@ class Api:
         if response.status < 300:
             if listener is not None:
                 self._book(listener, resource.kind, key, response.body, of_delete=request.method == "DELETE")
+            if subresource is None and request.method != "DELETE":
+                check_kind(response.body, resource.kind.kind)
             return response.body
         # A gateway's answer says nothing about the server's. A refusal that comes of what is stored shows that this is
         # newer than what was read, or that a first try was carried out (the HTTP library repeats a PUT and a DELETE

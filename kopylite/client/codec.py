@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from kopylite.boundary import elements, members, printable, read, say, show
-from kopylite.errors import StreamBroken
-from kopylite.objects import to_wire
+from kopylite.boundary import elements, json_object, members, printable, read, say, show
+from kopylite.errors import StreamBroken, error_from_status
+from kopylite.objects import Kind, to_wire
 from kopylite.objects.wirevalues import wire_value
 
 # How much of an answer that is no JSON its error shows.
@@ -103,18 +103,24 @@ class _ListMeta(msgspec.Struct, gc=False):
 class _List(msgspec.Struct, gc=False):
     items: list[msgspec.Raw] | None
     metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
+    kind: str = ""
+    api_version: str = msgspec.field(name="apiVersion", default="")
 
 
 _decode_list = msgspec.json.Decoder(_List).decode
 
 
-def decode_list(body: bytes) -> ListPage:
+def decode_list(body: bytes, kind: Kind) -> ListPage:
     """A list answer cut into items; `items: null` is empty, `continue: ""` is the last page.
 
+    What a list is called is up to its CRD, so only its group tells that it is none of this kind.
+
     Raises:
-        StreamBroken: the body is no list.
+        StreamBroken: the body is no list, or one of another group.
     """
     page = read(_any_list, body, partial(_broken, "list"))
+    if page.kind == "Status" or _group(page.api_version) not in (None, kind.group_kind[0], "meta.k8s.io"):
+        raise StreamBroken(f"the server sent a {show(page.kind)} of {show(page.api_version)} as a list of {kind}")
     return ListPage(page.metadata.resource_version, page.metadata.continue_token or "", page.items or [])
 
 
@@ -126,7 +132,44 @@ def _any_list(body: bytes) -> _List:
         parts = members(body)
         items = parts.pop("items")
         metadata = msgspec.json.decode(parts.get("metadata", b"{}"), type=_ListMeta)
-        return _List(None if items == b"null" else [*map(msgspec.Raw, elements(items))], metadata)
+        names = (msgspec.json.decode(parts.get(name, b'""'), type=str) for name in ("kind", "apiVersion"))
+        return _List(None if items == b"null" else [*map(msgspec.Raw, elements(items))], metadata, *names)
+
+
+def _group(api_version: str) -> str | None:
+    """None: it does not say; a generic List says "v1"."""
+    return api_version.rpartition("/")[0] or None
+
+
+def check_kind(body: bytes, kind: str) -> None:
+    """Of an answer that has to be an object of this kind.
+
+    Raises:
+        ApiError: it is a Status that says no, which a gateway may send with a code that says yes (as in client-go).
+        StreamBroken: it is no object, or one of another kind. Taken for an object, it would be one without any
+            fields, or somebody else's.
+    """
+    found = read(_kind_in, body, partial(_broken, "object"))
+    if found == "Status" and kind != "Status":
+        status = json_object(body)
+        if status.get("status") == "Failure":
+            raise error_from_status(status)
+    if found not in ("", kind):
+        raise StreamBroken(f"the server sent a {show(found)} for a {kind}")
+
+
+def _kind_in(body: bytes) -> str:
+    try:
+        return _decode_kind(body).kind
+    except RecursionError:
+        return msgspec.json.decode(members(body).get("kind", b'""'), type=str)
+
+
+class _Kinded(msgspec.Struct, gc=False):
+    kind: str = ""
+
+
+_decode_kind = msgspec.json.Decoder(_Kinded).decode
 
 
 class Identity(msgspec.Struct, gc=False, rename="camel"):

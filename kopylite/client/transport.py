@@ -13,7 +13,7 @@ import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar
 
 import aiohttp
 import anyio
@@ -99,6 +99,9 @@ class Transport(Protocol):
         """
 
 
+A = TypeVar("A", ApiResponse, ApiStream)
+
+
 class AiohttpTransport:
     """A Transport over HTTP/1.1 with pooled connections. Use it inside one event loop; close it at the end.
 
@@ -166,7 +169,7 @@ class AiohttpTransport:
                 logger.debug("%s: %s; again in %.1f s", request, error, delay)
             else:
                 if response.status < 400:
-                    return response
+                    return self._checked(response)
                 if response.status == 401 and retries.after_unauthorized() and self._renew(identity):
                     continue
                 delay = retries.after_answer(response.status, response.headers, response.body)
@@ -188,7 +191,7 @@ class AiohttpTransport:
             identity = self.config.credentials.current() or await self._identify()
             response = await self._send(self._streams, request, identity)
         try:
-            yield _AiohttpStream(response)
+            yield self._checked(_AiohttpStream(response))
         finally:
             _drop(response)
 
@@ -241,6 +244,24 @@ class AiohttpTransport:
         finally:
             seconds = self._clock.monotonic() - started
             self._observer.requested(method=request.method, host=self._host, code=code, seconds=seconds)
+
+    def _checked(self, answer: A) -> A:
+        """An answer that is one: neither a redirect nor another protocol.
+
+        Raises:
+            StreamBroken: it isn't.
+        """
+        if 200 <= answer.status < 300 or answer.status >= 400:
+            return answer
+        try:
+            target = URL(answer.headers.get("Location", ""))
+            to = f" to {target.origin()}" if target.absolute else ""  # the rest may hold a secret
+        except ValueError:
+            to = ""
+        raise StreamBroken(
+            f"{self._base} is no Kubernetes API server, or stands in front of one: "
+            f"it redirects{to} (HTTP {answer.status}), and credentials are not carried there"
+        )
 
     def _arguments(self, request: ApiRequest, identity: Identity) -> dict[str, Any]:
         headers = {"Accept": request.accept}

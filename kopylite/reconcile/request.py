@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Self
@@ -32,6 +33,21 @@ class Request(ObjectKey):
         if not isinstance(name, str) or not name or not isinstance(namespace, str):
             raise UsageError(f"this has no namespace and name: {show(obj)}; give a Request, or an object")
         return cls(namespace, name)
+
+    @classmethod
+    def all_of(cls, found: object) -> list[Self]:
+        """The Requests for what a map or periodic function returned.
+
+        Raises:
+            UsageError: it is no iterable of such objects; one object or None is none, either.
+        """
+        one = isinstance(found, str | ObjectKey) or isinstance(getattr(found, "name", None), str)
+        if one or not isinstance(found, Iterable):
+            raise UsageError(
+                f"it has to return all keys to reconcile, as in [Request(namespace, name)], and [] for none, "
+                f"not {show(found)}"
+            )
+        return [cls.of(key) for key in found]
 
 
 @dataclass(frozen=True, slots=True)

@@ -235,7 +235,7 @@ class EnqueueMapped:
         requests: dict[Request, None] = {}
         for record in (unmapped.old, unmapped.new):
             if record is not None:
-                requests |= dict.fromkeys(map(Request.of, await self._function(record)))
+                requests |= dict.fromkeys(Request.all_of(await self._function(record)))
         return requests
 
     def _merge(self, key: ObjectKey, unmapped: _Unmapped) -> None:

@@ -6,11 +6,15 @@ Those named `..._changed` judge updates only, and let every create, delete and g
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
+from kopylite.boundary import show
 from kopylite.cache import LabelSelector, Record, parse_label_selector
+from kopylite.errors import RegistrationError
 from kopylite.triggers.events import Event, EventType
 
 
@@ -65,8 +69,16 @@ class _Not(Predicate):
 class _Function(Predicate):
     function: Callable[[Event], bool]
 
+    @property
+    def __name__(self) -> str:
+        return str(getattr(self.function, "__name__", type(self.function).__name__))
+
     def __call__(self, event: Event) -> bool:
-        return self.function(event)
+        passes: Any = self.function(event)
+        if inspect.iscoroutine(passes):
+            passes.close()
+            raise TypeError("a predicate has to be a plain function: nobody awaits it")
+        return passes  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +102,13 @@ class _Labelled(Predicate):
 
 
 def predicate(function: Callable[[Event], bool]) -> Predicate:
-    """A predicate from a function; also usable as a decorator. Where it raises, the event passes."""
+    """A predicate from a function; also usable as a decorator. Where it raises, the event passes.
+
+    Raises:
+        RegistrationError: it is async; what it says would be true of every event.
+    """
+    if inspect.iscoroutinefunction(function):
+        raise RegistrationError(f"predicate {show(function)} is async: it has to be a plain def that returns a bool")
     return _Function(function)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
 from functools import partial
 from typing import Final
@@ -26,6 +27,8 @@ from kopylite.triggers.handlers import (
 )
 from kopylite.triggers.predicates import Predicate
 from kopylite.workqueue import RateLimit
+
+_log: Final = logging.getLogger("kopylite.triggers")
 
 # A channel that breaks is opened again after 1 s, and after 60 s at most.
 REOPEN: Final = RateLimit(first=1.0, longest=60.0)
@@ -67,7 +70,9 @@ class KindSource:
         self._handler = handler
         self._predicate: Guard[[Event], bool] | None = None
         if predicate is not None:
-            self._predicate = Guard(PREDICATE, predicate, now=SYSTEM_CLOCK.monotonic)
+            judge = predicate  # its answer is the user's too: asked for its truth, it may raise
+            name = getattr(predicate, "__name__", type(predicate).__name__)
+            self._predicate = Guard(PREDICATE, lambda event: bool(judge(event)), name=name, now=SYSTEM_CLOCK.monotonic)
         self._handle: Handle | None = None
         self._begun = anyio.Event()
 
@@ -171,7 +176,11 @@ class ChannelSource:
         guard: Guard[[], None] = Guard(CHANNEL, read, name=self.name, now=self._clock.monotonic, observe=self._observe)
         while True:
             try:
-                return await guard.run("its stream")
+                await guard.run("its stream")
+                _log.warning(
+                    "channel %s has ended: it brings no more keys; one that ought to go on has to wait", self.name
+                )
+                return
             except CallFailed as failed:
                 delay = REOPEN.delay(failures, self._clock.random())
                 failures += 1
@@ -244,4 +253,4 @@ class PeriodicSource:
             await self._clock.sleep(delay)
 
     async def _requests(self) -> list[Request]:
-        return [Request.of(key) for key in await self._keys()]
+        return Request.all_of(await self._keys())

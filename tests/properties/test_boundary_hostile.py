@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field, field_validator
 from kopylite.boundary import depth, elements, members
 from kopylite.cache.record import Record, RecordDecoder
 from kopylite.client import Client, Resources
-from kopylite.client.codec import decode_change, decode_event, decode_identity, decode_list, decode_object
+from kopylite.client.codec import check_kind, decode_change, decode_event, decode_identity, decode_list, decode_object
 from kopylite.client.retries import retry_after
 from kopylite.client.transport import ApiResponse, ApiStream
 from kopylite.client.verbs import ApiRequest
@@ -80,8 +80,9 @@ class Thing(CustomResource[Spec, None], group="example.com", version="v1"):
 Parser = Callable[[bytes], object]
 PARSERS: dict[str, tuple[Parser, Any, type[Exception]]] = {
     "event": (decode_event, EVENT, StreamBroken),
-    "list": (decode_list, LIST, StreamBroken),
+    "list": (lambda body: decode_list(body, THING), LIST, StreamBroken),
     "identity": (decode_identity, OBJECT, StreamBroken),
+    "kind": (lambda body: check_kind(body, "Thing"), OBJECT, KopyliteError),
     "object": (decode_object, OBJECT, StreamBroken),
     "answer to a write": (lambda body: decode_change(body, of_delete=False), OBJECT, StreamBroken),
     "answer to a delete": (lambda body: decode_change(body, of_delete=True), STATUS, StreamBroken),

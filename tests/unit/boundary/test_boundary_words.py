@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,6 +21,30 @@ def test_an_exception_is_said_whatever_its_own_methods_do() -> None:
     assert say(ValueError()) == "ValueError"
     assert say(Unspeakable()) == "Unspeakable: (its __str__ raised RuntimeError)"
     assert show(Unspeakable()) == "<Unspeakable, its __repr__ raised RuntimeError>"
+
+
+@pytest.mark.parametrize("error", [SystemExit(1), asyncio.CancelledError(), GeneratorExit(), BaseException()])
+def test_a_text_that_cannot_be_made_ends_no_task_and_no_process(error: BaseException) -> None:
+    class Malicious(Exception):
+        def __str__(self) -> str:
+            raise error
+
+        __repr__ = __str__
+
+    assert say(Malicious()) == f"Malicious: (its __str__ raised {type(error).__name__})"
+    assert show(Malicious()) == f"<Malicious, its __repr__ raised {type(error).__name__}>"
+
+
+def test_a_person_can_interrupt_a_text() -> None:
+    class Slow(Exception):
+        def __str__(self) -> str:
+            raise KeyboardInterrupt
+
+        __repr__ = __str__
+
+    for words in (say, show):
+        with pytest.raises(KeyboardInterrupt):
+            words(Slow())
 
 
 def test_a_long_text_is_cut() -> None:

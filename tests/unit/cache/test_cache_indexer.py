@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 
@@ -67,6 +68,15 @@ def test_a_function_that_fails_leaves_out_its_object_only(caplog: pytest.LogCapt
     indexer.put(thing("good"))
     assert indexer.find("picky", "v") == {ObjectKey("ns", "good")}
     assert "ns/bad" in caplog.text
+
+
+@pytest.mark.parametrize("odd", ["config", None, 7, [1], [None], [["a"]]])
+def test_what_is_no_list_of_texts_is_told_and_not_taken_for_letters(odd: Any, caplog: pytest.LogCaptureFixture) -> None:
+    indexer = Indexer()
+    indexer.add("odd", lambda record: odd, [])
+    indexer.put(thing("a"))
+    assert indexer.find("odd", "c") == set()
+    assert "ns/a" in caplog.text
 
 
 def test_a_function_that_changes_its_mind_leaves_nothing_behind() -> None:

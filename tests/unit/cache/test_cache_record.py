@@ -64,7 +64,22 @@ def test_what_is_no_event_is_a_bad_frame(text: bytes) -> None:
 
 def test_a_page_with_an_item_that_is_no_object_is_refused() -> None:
     with pytest.raises(BadFrame, match=r"not a list of Pod\.v1"):
-        RecordDecoder(POD).page(b'{"metadata":{},"items":[{"metadata":{}}]}')
+        RecordDecoder(POD).page(b'{"metadata":{"resourceVersion":"9"},"items":[{"metadata":{}}]}')
+
+
+@pytest.mark.parametrize("head", [b"", b'"metadata":{},', b'"metadata":{"resourceVersion":""},'])
+def test_a_list_of_nobody_knows_when_is_not_taken_for_the_state(head: bytes) -> None:
+    with pytest.raises(BadFrame, match="without a resourceVersion"):
+        RecordDecoder(POD).page(b'{%b"items":[]}' % head)
+
+
+@pytest.mark.parametrize("deep", ["", "[" * 3000 + "]" * 3000])
+def test_an_object_of_another_kind_is_not_stored_as_one_of_this(deep: str) -> None:
+    other = json.dumps(pod() | {"kind": "Secret"}, separators=(",", ":"))[:-1] + f',"more":{deep or 1}}}'
+    with pytest.raises(BadFrame, match="an object of kind 'Secret'"):
+        RecordDecoder(POD).frame(b'{"type":"ADDED","object":%b}' % other.encode())
+    with pytest.raises(BadFrame, match="an object of kind 'Secret'"):
+        RecordDecoder(POD).page(b'{"metadata":{"resourceVersion":"9"},"items":[%b]}' % other.encode())
     with pytest.raises(StreamBroken):
         RecordDecoder(POD).page(b"<html>")
 
@@ -98,7 +113,9 @@ def test_one_owner_reference_of_a_wrong_shape_does_not_hide_the_others() -> None
 def test_odd_metadata_counts_as_absent_and_stops_no_other_object(odd: dict[str, Any]) -> None:
     record = decoded(pod(**odd))
     assert (record.name, record.labels, record.finalizers, record.generation) == ("p", None, (), 0)
-    page = RecordDecoder(POD).page(json.dumps({"items": [pod(**odd), pod(name="good")]}).encode())
+    page = RecordDecoder(POD).page(
+        json.dumps({"metadata": {"resourceVersion": "9"}, "items": [pod(**odd), pod(name="good")]}).encode()
+    )
     assert [record.name for record in page.records] == ["p", "good"]
 
 

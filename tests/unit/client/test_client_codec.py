@@ -8,13 +8,17 @@ from pydantic import BaseModel
 
 from kopylite.client.codec import (
     LineSplitter,
+    check_kind,
     decode_event,
     decode_identity,
     decode_list,
     decode_object,
     encode,
 )
-from kopylite.errors import StreamBroken
+from kopylite.errors import Conflict, StreamBroken
+from kopylite.objects import Kind
+
+POD = Kind("v1", "Pod")
 
 
 def test_a_line_may_come_in_pieces_and_several_in_one_chunk() -> None:
@@ -58,7 +62,9 @@ def test_a_frame_that_is_no_event_breaks_the_stream(line: bytes) -> None:
 
 
 def test_a_list_is_cut_into_undecoded_items() -> None:
-    page = decode_list(b'{"kind":"L","metadata":{"resourceVersion":"9","continue":"t"},"items":[{"a":1},{"b": 2}]}')
+    page = decode_list(
+        b'{"kind":"L","metadata":{"resourceVersion":"9","continue":"t"},"items":[{"a":1},{"b": 2}]}', POD
+    )
     assert (page.resource_version, page.continue_token) == ("9", "t")
     assert [bytes(item) for item in page.items] == [b'{"a":1}', b'{"b": 2}']
 
@@ -72,18 +78,55 @@ def test_a_list_is_cut_into_undecoded_items() -> None:
     ],
 )
 def test_an_empty_list_may_be_null_and_the_last_page_has_no_token(body: bytes) -> None:
-    page = decode_list(body)
+    page = decode_list(body, POD)
     assert (page.items, page.continue_token, page.resource_version) == ([], "", "9")
 
 
 def test_a_page_of_a_proxy_is_no_list_and_is_shown_in_part() -> None:
     with pytest.raises(StreamBroken, match="<html>"):
-        decode_list(b"<html>" + b"x" * 5000)
+        decode_list(b"<html>" + b"x" * 5000, POD)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b'{"kind":"Status","apiVersion":"v1","metadata":{"resourceVersion":"9"},"items":[]}',
+     b'{"kind":"ThingList","apiVersion":"example.com/v1","metadata":{"resourceVersion":"9"},"items":[]}'],
+)  # fmt: skip
+def test_a_list_of_something_else_is_no_empty_list(body: bytes) -> None:
+    with pytest.raises(StreamBroken, match=r"as a list of Pod\.v1"):
+        decode_list(body, POD)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [b"", b'"kind":"List","apiVersion":"v1",', b'"kind":"Odd","apiVersion":"example.com/v2",',
+     b'"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1",'],
+)  # fmt: skip
+def test_a_list_may_have_any_name_in_its_group(head: bytes) -> None:
+    body = b'{%b"metadata":{"resourceVersion":"9"},"items":[]}' % head
+    assert decode_list(body, Kind("example.com/v1", "Thing")).resource_version == "9"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"null", b"[]", b"<html>", b'{"kind":"Status","status":"Success"}', b'{"kind":7}',
+     b'{"kind":"Secret","metadata":{"name":"a"}}', b"\xef\xbb\xbf{}"],
+)  # fmt: skip
+def test_what_is_no_object_of_the_kind_is_none_that_lacks_everything(body: bytes) -> None:
+    with pytest.raises(StreamBroken):
+        check_kind(body, "Pod")
+
+
+def test_a_refusal_with_a_code_that_says_yes_is_a_refusal() -> None:
+    with pytest.raises(Conflict, match="changed"):
+        check_kind(b'{"kind":"Status","status":"Failure","reason":"Conflict","message":"changed"}', "Pod")
+    check_kind(b'{"kind":"Pod","x":' + b"[" * 5000 + b"]" * 5000 + b"}", "Pod")
+    check_kind(b"{}", "Pod")
 
 
 def test_a_broken_answer_that_may_hold_a_secret_is_not_shown() -> None:
     with pytest.raises(StreamBroken) as caught:
-        decode_list(b'{"items":[{"kind":"Secret","data":{"password":"aHVzaA=="}')
+        decode_list(b'{"items":[{"kind":"Secret","data":{"password":"aHVzaA=="}', POD)
     assert "aHVzaA" not in str(caught.value)
     with pytest.raises(StreamBroken):
         decode_object(b"[1]")

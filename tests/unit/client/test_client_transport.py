@@ -143,7 +143,21 @@ async def test_a_silent_server_ends_in_a_timeout(open_to: Opener) -> None:
 async def test_a_redirect_is_not_followed(open_to: Opener) -> None:
     async with ScriptedServer(answer(302, b"", Location="http://127.0.0.1:9/steal")) as server:
         transport = open_to(server.url, credentials=StaticCredentials(bearer("t")))
-        assert (await transport.request(GET)).status == 302
+        with pytest.raises(StreamBroken, match=r"redirects to http://127\.0\.0\.1:9 \(HTTP 302\)"):
+            await transport.request(GET)
+        with pytest.raises(StreamBroken, match="is no Kubernetes API server"):
+            async with transport.stream(GET):
+                pass
+
+
+@pytest.mark.parametrize(
+    "head",
+    [b"101 X\r\nUpgrade: h2c\r\nConnection: Upgrade", b"304 X", b"307 X\r\nLocation: http://[\r\nContent-Length: 0"],
+)
+async def test_what_is_no_answer_of_an_api_server_is_no_empty_answer(open_to: Opener, head: bytes) -> None:
+    async with ScriptedServer(b"HTTP/1.1 " + head + b"\r\n\r\n") as server:
+        with pytest.raises(StreamBroken, match="is no Kubernetes API server"):
+            await open_to(server.url).request(GET)
 
 
 async def test_a_401_renews_the_credentials_once(open_to: Opener, tmp_path: Path) -> None:

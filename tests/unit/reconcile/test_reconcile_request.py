@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from kopylite.errors import UsageError
+from kopylite.objects import ObjectKey, Unstructured
 from kopylite.reconcile import Request, Result
 
 
@@ -47,3 +48,13 @@ def test_the_other_fields_are_checked_as_well(wrong: dict[str, Any]) -> None:
 def test_what_has_no_namespace_and_name_makes_no_request(wrong: Any) -> None:
     with pytest.raises(UsageError, match="no namespace and name"):
         Request.of(wrong)
+
+
+@pytest.mark.parametrize("wrong", [None, 5, "ns/a", Request("ns", "a"), Unstructured(metadata={"name": "a"}), Result()])
+def test_a_function_that_names_keys_returns_a_list_of_them(wrong: Any) -> None:
+    with pytest.raises(UsageError, match=r"as in \[Request\(namespace, name\)\], and \[\] for none, not "):
+        Request.all_of(wrong)
+    assert (
+        Request.all_of(iter([ObjectKey("ns", "a")])) == Request.all_of({Request("ns", "a"): 1}) == [Request("ns", "a")]
+    )
+    assert Request.all_of(()) == []

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kopylite.cache import Delta
-from kopylite.errors import UsageError
+from kopylite.errors import RegistrationError, UsageError
 from kopylite.triggers import (
     Event,
     EventType,
@@ -77,6 +77,14 @@ def test_a_label_selector_passes_what_matches_and_what_stopped_matching() -> Non
     assert web(update({"labels": {"app": "web"}}, {"labels": {"app": "db"}}))
     assert web(update({"labels": {"app": "db"}}, {"labels": {"app": "web"}}))
     assert not web(update({"labels": {"app": "db"}}, {"labels": None}))
+
+
+def test_an_async_predicate_is_refused_where_it_is_written() -> None:
+    async def waits(event: Event) -> bool:
+        return False
+
+    with pytest.raises(RegistrationError, match="is async"):
+        predicate(waits)  # type: ignore[arg-type]
 
 
 def test_a_wrong_label_selector_is_refused_where_it_is_written() -> None:

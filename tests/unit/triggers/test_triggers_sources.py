@@ -101,6 +101,33 @@ async def test_a_predicate_drops_events_and_one_that_fails_drops_none(caplog: py
     assert "ns/broken" in caplog.text
 
 
+@pytest.mark.parametrize("broken", [ValueError("ambiguous"), SystemExit(1), asyncio.CancelledError()])
+async def test_an_answer_of_a_predicate_that_has_no_truth_loses_no_event(
+    broken: BaseException, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Unclear:
+        def __bool__(self) -> bool:
+            raise broken
+
+    def unclear(event: Event) -> bool:
+        return Unclear()  # type: ignore[return-value]
+
+    async def forgets(event: Event) -> bool:
+        return False
+
+    hidden: Callable[[Event], bool] = lambda event: forgets(event)  # type: ignore[assignment,return-value]  # noqa: E731
+
+    async def scenario(server: FaultServer, cache: SharedCache, tasks: anyio.abc.TaskGroup) -> None:
+        for judge in (unclear, hidden):
+            asked = Asked()
+            tasks.start_soon(KindSource(cache, THING, EnqueueObject(), predicate=predicate(judge)).run, asked)
+            await asked.count(1)
+
+    await with_cache(scenario)
+    assert "predicate unclear failed" in caplog.text
+    assert "a predicate has to be a plain function" in caplog.text
+
+
 async def test_two_sources_share_an_informer_until_both_are_closed() -> None:
     async def scenario(server: FaultServer, cache: SharedCache, tasks: anyio.abc.TaskGroup) -> None:
         one, two = KindSource(cache, THING, EnqueueObject()), KindSource(cache, THING, EnqueueObject())
@@ -159,6 +186,7 @@ def test_a_channel_that_breaks_is_opened_again_and_one_that_ends_ends_the_source
     clock.run(main)
     assert clock.monotonic() > 1.5, "it waits before it opens the channel again"
     assert "channel orders failed on its stream" in caplog.text
+    assert "channel orders has ended: it brings no more keys" in caplog.text
 
 
 def test_a_timer_asks_again_and_again_and_survives_a_round_without_keys(caplog: pytest.LogCaptureFixture) -> None:
