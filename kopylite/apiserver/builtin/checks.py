@@ -80,6 +80,14 @@ def qualified_name(field: str, value: str) -> Errors:
     return texts(field, value, label_key_errors(value))
 
 
+def domain_path(field: str, value: str) -> Errors:
+    """`domain/path`, such as acme.io/foo."""
+    domain, slash, path = value.partition("/")
+    if not slash or not domain or not path:
+        return [invalid(field, value, 'must be a domain-prefixed path (such as "acme.io/foo")')]
+    return texts(field, domain, subdomain_errors(domain))
+
+
 def labels(values: Mapping[str, str] | None, path: str) -> Errors:
     found: Errors = []
     for key, value in sorted((values or {}).items()):

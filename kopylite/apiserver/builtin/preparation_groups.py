@@ -116,3 +116,25 @@ def _date_conditions(request: Object, old: Object, environment: Environment) -> 
 def freeze_spec(obj: Object, old: Object, environment: Environment) -> None:
     """The main endpoint changes metadata only."""
     obj["spec"] = old["spec"]
+
+
+def update_csi_driver(driver: Object, old: Object, environment: Environment) -> None:
+    """Only these changes count as one of the spec."""
+    generation = old["metadata"].get("generation", 0)
+    counted = (
+        "tokenRequests", "requiresRepublish", "seLinuxMount", "nodeAllocatableUpdatePeriodSeconds",
+        "preventPodSchedulingIfMissing",
+    )  # fmt: skip
+    if any((driver["spec"].get(field) or None) != (old["spec"].get(field) or None) for field in counted):
+        generation += 1
+    if generation:
+        driver["metadata"]["generation"] = generation
+
+
+_PROTECTED_CLASS = "kubernetes.io/vac-protection"
+
+
+def protect_attributes_class(obj: Object, environment: Environment) -> None:
+    finalizers = obj["metadata"].setdefault("finalizers", [])
+    if _PROTECTED_CLASS not in finalizers:
+        finalizers.append(_PROTECTED_CLASS)

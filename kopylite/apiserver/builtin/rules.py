@@ -9,8 +9,13 @@ from typing import Any
 from kopylite.apiserver.builtin import preparation_core as core
 from kopylite.apiserver.builtin import preparation_groups as groups
 from kopylite.apiserver.builtin import services, validation_core, validation_groups, validation_services, warnings
+from kopylite.apiserver.builtin import validation_certificates as certificates
+from kopylite.apiserver.builtin import validation_flow as flow
+from kopylite.apiserver.builtin import validation_hooks as hooks
 from kopylite.apiserver.builtin import validation_networking as networking
 from kopylite.apiserver.builtin import validation_pods as pods
+from kopylite.apiserver.builtin import validation_policies as policies
+from kopylite.apiserver.builtin import validation_storage as storage
 from kopylite.apiserver.builtin import validation_volumes as volumes
 from kopylite.apiserver.builtin import validation_workloads as workloads
 from kopylite.apiserver.resources.strategy import Environment
@@ -220,10 +225,23 @@ RULES: Mapping[tuple[str, str], Rules] = {
         generation=True, create=core.create_ingress, validate=(networking.ingress,)
     ),
     ("networking.k8s.io", "IngressClass"): Rules(
-        generation=True, validate=(networking.ingress_class,), validate_update=(networking.update_ingress_class,)
+        generation=True,
+        changes_first=True,
+        validate=(networking.ingress_class, networking.controller_named),
+        validate_update=(networking.update_ingress_class,),
     ),
     ("networking.k8s.io", "NetworkPolicy"): Rules(generation=True, validate=(networking.network_policy,)),
-    ("networking.k8s.io", "ServiceCIDR"): Rules(status_keeps_metadata=True, reset_fields=_METADATA_TOO),
+    ("networking.k8s.io", "IPAddress"): Rules(
+        name_errors=networking.ip_address_name,
+        validate=(networking.ip_address,),
+        validate_update=(networking.update_ip_address,),
+    ),
+    ("networking.k8s.io", "ServiceCIDR"): Rules(
+        status_keeps_metadata=True,
+        reset_fields=_METADATA_TOO,
+        validate_new=(networking.service_cidr,),
+        validate_update=(networking.update_service_cidr,),
+    ),
     ("policy", "PodDisruptionBudget"): Rules(
         generation=True, unconditional_update=False, validate=(validation_groups.pod_disruption_budget,)
     ),
@@ -247,16 +265,45 @@ RULES: Mapping[tuple[str, str], Rules] = {
         validate=(validation_groups.runtime_class,),
         validate_update=(validation_groups.update_runtime_class,),
     ),
-    ("storage.k8s.io", "CSIDriver"): Rules(unconditional_update=False),
-    ("storage.k8s.io", "CSINode"): Rules(
-        unconditional_update=False, status_keeps_metadata=True, reset_fields=_METADATA_TOO
+    ("storage.k8s.io", "CSIDriver"): Rules(
+        warnings=warnings.csi_driver,
+        unconditional_update=False,
+        update={"": groups.update_csi_driver},
+        validate=(storage.csi_driver,),
+        validate_update=(storage.update_csi_driver,),
     ),
-    ("storage.k8s.io", "CSIStorageCapacity"): Rules(unconditional_update=False),
+    ("storage.k8s.io", "CSINode"): Rules(
+        unconditional_update=False,
+        status_keeps_metadata=True,
+        reset_fields=_METADATA_TOO,
+        validate=(storage.csi_node,),
+        validate_update=(storage.update_csi_node,),
+    ),
+    ("storage.k8s.io", "CSIStorageCapacity"): Rules(
+        unconditional_update=False,
+        validate=(storage.csi_storage_capacity,),
+        validate_update=(storage.update_csi_storage_capacity,),
+    ),
     ("storage.k8s.io", "VolumeAttachment"): Rules(
-        unconditional_update=False, status_keeps_metadata=True, reset_fields=_METADATA_TOO
+        unconditional_update=False,
+        status_keeps_metadata=True,
+        reset_fields=_METADATA_TOO,
+        validate=(storage.volume_attachment,),
+        validate_update=(storage.update_volume_attachment,),
+        validate_status=(storage.volume_attachment_status,),
+    ),
+    ("storage.k8s.io", "VolumeAttributesClass"): Rules(
+        create=groups.protect_attributes_class,
+        validate=(storage.volume_attributes_class,),
+        validate_update=(storage.update_volume_attributes_class,),
     ),
     ("storagemigration.k8s.io", "StorageVersionMigration"): Rules(
-        unconditional_update=False, status_keeps_metadata=True, reset_fields=_METADATA_TOO
+        unconditional_update=False,
+        status_keeps_metadata=True,
+        reset_fields=_METADATA_TOO,
+        validate=(certificates.migration,),
+        validate_update=(certificates.update_migration,),
+        validate_status=(certificates.statuses,),
     ),
     (_RBAC, "Role"): Rules(
         name_errors=_any_segment,
@@ -281,17 +328,27 @@ RULES: Mapping[tuple[str, str], Rules] = {
         validate_update=(validation_groups.update_binding,),
     ),
     (_HOOKS, "ValidatingWebhookConfiguration"): Rules(
-        generation=True, unconditional_update=False, validate=(validation_groups.validating_webhooks,)
+        generation=True, unconditional_update=False, validate=(hooks.validating_webhooks,)
     ),
     (_HOOKS, "MutatingWebhookConfiguration"): Rules(
-        generation=True, unconditional_update=False, validate=(validation_groups.mutating_webhooks,)
+        generation=True, unconditional_update=False, validate=(hooks.mutating_webhooks,)
     ),
     (_HOOKS, "ValidatingAdmissionPolicy"): Rules(
-        generation=True, unconditional_update=False, status_keeps_metadata=True, reset_fields=_METADATA_TOO
+        generation=True,
+        unconditional_update=False,
+        status_keeps_metadata=True,
+        reset_fields=_METADATA_TOO,
+        validate=(policies.validating_policy,),
     ),
-    (_HOOKS, "ValidatingAdmissionPolicyBinding"): Rules(generation=True, unconditional_update=False),
-    (_HOOKS, "MutatingAdmissionPolicy"): Rules(generation=True, unconditional_update=False),
-    (_HOOKS, "MutatingAdmissionPolicyBinding"): Rules(generation=True, unconditional_update=False),
+    (_HOOKS, "ValidatingAdmissionPolicyBinding"): Rules(
+        generation=True, unconditional_update=False, validate=(policies.validating_binding,)
+    ),
+    (_HOOKS, "MutatingAdmissionPolicy"): Rules(
+        generation=True, unconditional_update=False, validate=(policies.mutating_policy,)
+    ),
+    (_HOOKS, "MutatingAdmissionPolicyBinding"): Rules(
+        generation=True, unconditional_update=False, validate=(policies.mutating_binding,)
+    ),
     ("apiextensions.k8s.io", "CustomResourceDefinition"): Rules(generation=True, unconditional_update=False),
     ("certificates.k8s.io", "CertificateSigningRequest"): Rules(
         name_errors=_any_segment,
@@ -300,19 +357,38 @@ RULES: Mapping[tuple[str, str], Rules] = {
             "status": groups.update_request_status,
             "approval": groups.update_approval,
         },
-        validate_status=(validation_groups.update_request_status,),
+        validate_status=(certificates.request_status, certificates.update_request_status),
         reset_fields={
             "": ("spec", "status"),
             "status": ("spec", "status.conditions"),
             "approval": ("spec", "status.certificate"),
         },
+        validate=(certificates.request,),
     ),
-    ("apiregistration.k8s.io", "APIService"): Rules(name_errors=_any_segment, unconditional_update=False),
+    ("certificates.k8s.io", "ClusterTrustBundle"): Rules(
+        unconditional_update=False,
+        name_errors=_any_segment,
+        validate=(certificates.trust_bundle,),
+        validate_new=(certificates.trust_anchors,),
+        validate_update=(certificates.update_trust_bundle,),
+    ),
+    ("certificates.k8s.io", "PodCertificateRequest"): Rules(
+        unconditional_update=False,
+        validate=(certificates.pod_certificate,),
+        validate_update=(certificates.update_pod_certificate,),
+        validate_status=(certificates.statuses,),
+    ),
+    ("apiregistration.k8s.io", "APIService"): Rules(
+        name_errors=_any_segment,
+        unconditional_update=False,
+        validate=(certificates.api_service,),
+        validate_status=(certificates.statuses,),
+    ),
     (_FLOW, "FlowSchema"): Rules(
-        generation=True, unconditional_update=False, status_keeps_metadata=True, reset_fields=_METADATA_TOO
+        generation=True, status_keeps_metadata=True, reset_fields=_METADATA_TOO, validate=(flow.flow_schema,)
     ),
     (_FLOW, "PriorityLevelConfiguration"): Rules(
-        generation=True, unconditional_update=False, status_keeps_metadata=True, reset_fields=_METADATA_TOO
+        generation=True, status_keeps_metadata=True, reset_fields=_METADATA_TOO, validate=(flow.priority_level,)
     ),
     ("", "ConfigMap"): Rules(
         validate=(validation_core.config_map,), validate_update=(validation_core.update_config_map,)
@@ -322,6 +398,7 @@ RULES: Mapping[tuple[str, str], Rules] = {
         validate=(validation_core.controller_revision,), validate_update=(validation_core.update_controller_revision,)
     ),
     ("storage.k8s.io", "StorageClass"): Rules(
-        validate=(validation_groups.storage_class,), validate_update=(validation_groups.update_storage_class,)
+        validate=(validation_groups.storage_class, storage.topologies),
+        validate_update=(validation_groups.update_storage_class,),
     ),
 }

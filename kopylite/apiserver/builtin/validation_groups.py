@@ -1,14 +1,14 @@
-"""Validation of disruption budgets, autoscalers, leases, classes, RBAC and webhook configurations. Pure."""
+"""Validation of disruption budgets, autoscalers, leases, classes and RBAC. Pure."""
 
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import urlsplit
 
 from kopylite.apiserver.builtin import checks
 from kopylite.apiserver.builtin.checks import Errors, Object
-from kopylite.apiserver.schema.field_errors import duplicate, forbidden, invalid, required, unsupported
-from kopylite.apiserver.schema.names import label_errors, path_segment_errors, subdomain_errors
+from kopylite.apiserver.builtin.quantities import parse_quantity
+from kopylite.apiserver.schema.field_errors import forbidden, invalid, required, unsupported
+from kopylite.apiserver.schema.names import label_errors, path_segment_errors
 
 RBAC = "rbac.authorization.k8s.io"
 MAX_USER_PRIORITY = 1_000_000_000
@@ -63,53 +63,141 @@ def autoscaler(obj: Object) -> Errors:
             found.append(required(f"spec.scaleTargetRef.{field}"))
         else:
             found += checks.texts(f"spec.scaleTargetRef.{field}", value, path_segment_errors(value))
-    if not reference.get("apiVersion"):
-        found.append(invalid("spec.scaleTargetRef.apiVersion", "", "apiVersion must specify API group"))
+    api_version = reference.get("apiVersion", "")
+    if "/" not in api_version and (api_version != "v1" or reference.get("kind") != "ReplicationController"):
+        found.append(invalid("spec.scaleTargetRef.apiVersion", api_version, "apiVersion must specify API group"))
     for index, metric in enumerate(metrics):
         found += _metric(metric, f"spec.metrics[{index}]")
     if least == 0 and not any(m.get("type") in ("Object", "External") for m in metrics):
         text = "must specify at least one Object or External metric to support scaling to zero replicas"
         found.append(forbidden("spec.metrics", text))
+    found += _behavior(spec.get("behavior") or {})
     return [*found, required("spec.maxReplicas")] if most == 0 else found
 
 
 def _metric(metric: Object, path: str) -> Errors:
     kind = metric.get("type", "")
     if not kind:
-        return [required(f"{path}.type", "must specify a metric source type")]
+        return [required(f"{path}.type", "must specify a metric source type"), _unknown_metric(kind, path)]
     if kind not in _METRICS:
-        return [unsupported(f"{path}.type", kind, sorted(_METRICS))]
-    source = metric.get(_METRICS[kind])
-    if source is None:
-        return [required(f"{path}.{_METRICS[kind]}", "must populate information for the given metric source")]
+        return [_unknown_metric(kind, path)]
     found: Errors = []
-    where = f"{path}.{_METRICS[kind]}"
-    if kind in ("Resource", "ContainerResource"):
-        if not source["name"]:
-            found.append(required(f"{where}.name", "must specify a resource name"))
-        target = source["target"]
-        found += _target_type(target, f"{where}.target")
-        if target.get("averageUtilization") is None and target.get("averageValue") is None:
-            text = "must set either a target raw value or a target utilization"
-            found.append(required(f"{where}.target.averageUtilization", text))
-        elif target.get("averageUtilization") is not None and target.get("averageValue") is not None:
-            text = "may not set both a target raw value and a target utilization"
-            found.append(forbidden(f"{where}.target.averageValue", text))
-        if (target.get("averageUtilization") or 1) < 1:
-            text = "must be greater than 0"
-            found.append(invalid(f"{where}.target.averageUtilization", target["averageUtilization"], text))
+    own = _METRICS[kind]
+    if metric.get(own) is None:
+        found.append(required(f"{path}.{own}", "must populate information for the given metric source"))
     else:
-        found += _target_type(source["target"], f"{where}.target")
+        found += _source(kind, metric[own], f"{path}.{own}")
+    for other in ("object", "pods", "resource", "external", "containerResource"):
+        if other != own and metric.get(other) is not None:
+            found.append(forbidden(f"{path}.{other}", "must populate the given metric source only"))
     return found
 
 
-def _target_type(target: Object, path: str) -> Errors:
+def _unknown_metric(kind: str, path: str) -> Any:
+    return unsupported(f"{path}.type", kind, sorted(_METRICS))
+
+
+def _source(kind: str, source: Object, path: str) -> Errors:
+    target, where = source["target"], f"{path}.target"
+    value, average = target.get("value"), target.get("averageValue")
+    found: Errors = []
+    if kind in ("Resource", "ContainerResource"):
+        if kind == "ContainerResource" and not source.get("container"):
+            found.append(required(f"{path}.container", "must specify a container"))
+        if not source["name"]:
+            found.append(required(f"{path}.name", "must specify a resource name"))
+        return found + _target(target, where) + _utilization(target, where)
+    if kind == "Object":
+        described = source["describedObject"]
+        for field in ("kind", "name"):
+            name = described.get(field, "")
+            here = f"{path}.describedObject.{field}"
+            found += checks.texts(here, name, path_segment_errors(name)) if name else [required(here)]
+    found += _identifier(source["metric"], f"{path}.metric")
+    found += _target(target, where)
+    if kind == "Pods" and (average is None or parse_quantity(average).value <= 0):
+        found.append(required(f"{where}.averageValue", "must specify a positive target averageValue"))
+    if kind == "Object" and value is None and average is None:
+        found.append(required(f"{where}.averageValue", "must set either a target value or averageValue"))
+    if kind == "External" and value is None and average is None:
+        text = "must set either a target value for metric or a per-pod target"
+        found.append(required(f"{where}.averageValue", text))
+    if kind == "External" and value is not None and average is not None:
+        text = "may not set both a target value for metric and a per-pod target"
+        found.append(forbidden(f"{where}.value", text))
+    return found
+
+
+def _identifier(metric: Object, path: str) -> Errors:
+    name = metric["name"]
+    if not name:
+        return [required(f"{path}.name", "must specify a metric name")]
+    return checks.texts(f"{path}.name", name, path_segment_errors(name))
+
+
+def _utilization(target: Object, path: str) -> Errors:
+    utilization, average = target.get("averageUtilization"), target.get("averageValue")
+    found: Errors = []
+    if utilization is None and average is None:
+        text = "must set either a target raw value or a target utilization"
+        found.append(required(f"{path}.averageUtilization", text))
+    elif utilization is not None and average is not None:
+        text = "may not set both a target raw value and a target utilization"
+        found.append(forbidden(f"{path}.averageValue", text))
+    return found
+
+
+def _target(target: Object, path: str) -> Errors:
     kind = target.get("type", "")
-    if not kind:
-        return [required(f"{path}.type", "must specify a metric target type")]
-    if kind in ("Utilization", "Value", "AverageValue"):
-        return []
-    return [invalid(f"{path}.type", kind, "must be either Utilization, Value, or AverageValue")]
+    found: Errors = [] if kind else [required(f"{path}.type", "must specify a metric target type")]
+    if kind not in ("Utilization", "Value", "AverageValue"):
+        found.append(invalid(f"{path}.type", kind, "must be either Utilization, Value, or AverageValue"))
+    for field in ("value", "averageValue"):
+        if target.get(field) is not None and parse_quantity(target[field]).value <= 0:
+            found.append(invalid(f"{path}.{field}", target[field], "must be positive"))
+    if (target.get("averageUtilization") or 1) < 1 or target.get("averageUtilization") == 0:
+        text = "must be greater than 0"
+        found.append(invalid(f"{path}.averageUtilization", target["averageUtilization"], text))
+    return found
+
+
+def _behavior(behavior: Object) -> Errors:
+    found: Errors = []
+    for name in ("scaleUp", "scaleDown"):
+        rules, path = behavior.get(name), f"spec.behavior.{name}"
+        if rules is None:
+            continue
+        seconds, text = rules.get("stabilizationWindowSeconds"), "must be greater than or equal to zero"
+        if seconds is not None and seconds < 0:
+            found.append(invalid(f"{path}.stabilizationWindowSeconds", seconds, text))
+        if seconds is not None and seconds > 3600:
+            text = "must be less than or equal to 3600"
+            found.append(invalid(f"{path}.stabilizationWindowSeconds", seconds, text))
+        selected = ("Disabled", "Max", "Min")
+        if rules.get("selectPolicy") is not None and rules["selectPolicy"] not in selected:
+            found.append(unsupported(f"{path}.selectPolicy", rules["selectPolicy"], selected))
+        policies = rules.get("policies") or ()
+        if not policies:
+            found.append(required(f"{path}.policies", "must specify at least one Policy"))
+        for index, policy in enumerate(policies):
+            found += _scaling_policy(policy, f"{path}.policies[{index}]")
+        if rules.get("tolerance") is not None:
+            found += checks.quantity_not_negative(f"{path}.tolerance", rules["tolerance"])
+    return found
+
+
+def _scaling_policy(policy: Object, path: str) -> Errors:
+    found: Errors = []
+    if policy["type"] not in ("Percent", "Pods"):
+        found.append(unsupported(f"{path}.type", policy["type"], ("Percent", "Pods")))
+    if policy["value"] <= 0:
+        found.append(invalid(f"{path}.value", policy["value"], "must be greater than zero"))
+    seconds = policy["periodSeconds"]
+    if seconds <= 0:
+        found.append(invalid(f"{path}.periodSeconds", seconds, "must be greater than zero"))
+    if seconds > 1800:
+        found.append(invalid(f"{path}.periodSeconds", seconds, "must be less than or equal to 1800"))
+    return found
 
 
 def lease(obj: Object) -> Errors:
@@ -250,123 +338,3 @@ def update_binding(new: Object, old: Object) -> Errors:
         return []
     shown = {"APIGroup": reference["apiGroup"], "Kind": reference["kind"], "Name": reference["name"]}
     return [invalid("roleRef", checks.go_struct(shown), "field is immutable")]
-
-
-_OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
-
-
-def mutating_webhooks(obj: Object) -> Errors:
-    return _webhooks(obj, mutating=True)
-
-
-def validating_webhooks(obj: Object) -> Errors:
-    return _webhooks(obj, mutating=False)
-
-
-def _webhooks(obj: Object, *, mutating: bool) -> Errors:
-    found: Errors = []
-    names: set[str] = set()
-    for index, webhook in enumerate(obj.get("webhooks") or ()):
-        path = f"webhooks[{index}]"
-        found += _webhook(webhook, path)
-        if mutating:
-            policy = webhook.get("reinvocationPolicy")
-            found += checks.one_of(f"{path}.reinvocationPolicy", policy, ("IfNeeded", "Never"))
-        found += _hook_client(webhook["clientConfig"], f"{path}.clientConfig")
-        found += _review_versions(webhook, path)
-        if webhook["name"] in names:
-            found.append(duplicate(f"{path}.name", webhook["name"]))
-        names.add(webhook["name"])
-    return found
-
-
-def _webhook(webhook: Object, path: str) -> Errors:
-    found: Errors = []
-    name = webhook["name"]
-    found += checks.texts(f"{path}.name", name, subdomain_errors(name))
-    if name.count(".") < 2:
-        text = "should be a domain with at least three segments separated by dots"
-        found.append(invalid(f"{path}.name", name, text))
-    for index, rule in enumerate(webhook.get("rules") or ()):
-        found += _hook_rule(rule, f"{path}.rules[{index}]")
-    found += checks.one_of(f"{path}.failurePolicy", webhook.get("failurePolicy"), ("Fail", "Ignore"))
-    found += checks.one_of(f"{path}.matchPolicy", webhook.get("matchPolicy"), ("Equivalent", "Exact"))
-    effects = webhook.get("sideEffects")
-    if effects is None:
-        found.append(required(f"{path}.sideEffects", "must specify one of None, NoneOnDryRun"))
-    else:
-        found += checks.one_of(f"{path}.sideEffects", effects, ("None", "NoneOnDryRun"))
-    seconds = webhook.get("timeoutSeconds")
-    if seconds is not None and not 1 <= seconds <= 30:
-        found.append(invalid(f"{path}.timeoutSeconds", seconds, "the timeout value must be between 1 and 30 seconds"))
-    for field in ("namespaceSelector", "objectSelector"):
-        found += checks.label_selector(webhook.get(field), f"{path}.{field}")
-    return found
-
-
-def _hook_rule(rule: Object, path: str) -> Errors:
-    found: Errors = []
-    operations = rule.get("operations") or ()
-    if not operations:
-        found.append(required(f"{path}.operations"))
-    if len(operations) > 1 and "*" in operations:
-        found.append(invalid(f"{path}.operations", operations, "if '*' is present, must not specify other operations"))
-    for index, operation in enumerate(operations):
-        found += checks.one_of(f"{path}.operations[{index}]", operation, _OPERATIONS)
-    for field in ("apiGroups", "apiVersions", "resources"):
-        values: Any = rule.get(field) or ()
-        if not values:
-            found.append(required(f"{path}.{field}"))
-        if field != "resources" and len(values) > 1 and "*" in values:
-            what = "API groups" if field == "apiGroups" else "API versions"
-            found.append(invalid(f"{path}.{field}", values, f"if '*' is present, must not specify other {what}"))
-    return found + checks.one_of(f"{path}.scope", rule.get("scope"), ("*", "Cluster", "Namespaced"))
-
-
-def _hook_client(client: Object, path: str) -> Errors:
-    url, service = client.get("url"), client.get("service")
-    found: Errors = []
-    if url is not None and service is None:
-        parts = urlsplit(url)
-        form = "https://host[/path]"
-        if parts.scheme != "https":
-            text = f"'https' is the only allowed URL scheme; desired format: {form}"
-            found.append(invalid(f"{path}.url", parts.scheme, text))
-        if not parts.netloc:
-            found.append(invalid(f"{path}.url", "", f"host must be specified; desired format: {form}"))
-        return found
-    if service is None or url is not None:
-        return [required(path, "exactly one of url or service is required")]
-    for field in ("name", "namespace"):
-        if not service[field]:
-            found.append(required(f"{path}.service.{field}"))
-    return found + checks.port_number(f"{path}.service.port", service.get("port", 443))
-
-
-def _review_versions(webhook: Object, path: str) -> Errors:
-    versions = webhook.get("admissionReviewVersions") or []
-    where = f"{path}.admissionReviewVersions"
-    if not versions:
-        return [required(where, "must specify one of v1, v1beta1")]
-    if not {"v1", "v1beta1"} & set(versions):
-        return [invalid(where, versions, "must include at least one of v1, v1beta1")]
-    return []
-
-
-def update_request_status(request: Object, old: Object) -> Errors:
-    """What `/status` of a request for a certificate may not do."""
-    path, found = "status.conditions", []
-    for kind in ("Approved", "Denied", "Failed"):
-        before, after = _conditions(old, kind), _conditions(request, kind)
-        if len(after) < len(before):
-            found.append(forbidden(path, f'updates may not remove a condition of type "{kind}"'))
-        if len(after) > len(before) and kind != "Failed":
-            found.append(forbidden(path, f'updates may not add a condition of type "{kind}"'))
-    given = old["status"].get("certificate")
-    if given and request["status"].get("certificate") != given:
-        found.append(forbidden("status.certificate", "updates may not modify existing certificate content"))
-    return found
-
-
-def _conditions(obj: Object, kind: str) -> list[Object]:
-    return [c for c in obj["status"].get("conditions") or () if c.get("type") == kind]

@@ -8,8 +8,8 @@ import re
 from kopylite.apiserver.builtin import checks
 from kopylite.apiserver.builtin.checks import Errors, Object
 from kopylite.apiserver.builtin.validation_containers import PROTOCOLS
-from kopylite.apiserver.schema.field_errors import RawText, duplicate, forbidden, invalid, required
-from kopylite.apiserver.schema.names import label_errors, subdomain_errors
+from kopylite.apiserver.schema.field_errors import RawText, duplicate, forbidden, invalid, required, unsupported
+from kopylite.apiserver.schema.names import label_errors, path_segment_errors, subdomain_errors
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _WILDCARD = re.compile(rf"\*\.{_LABEL}(\.{_LABEL})*")
@@ -112,8 +112,36 @@ def _backend(backend: Object, path: str) -> Errors:
 
 
 def ingress_class(obj: Object) -> Errors:
-    controller = obj["spec"].get("controller")
-    return [] if controller else [required("spec.controller")]
+    controller, parameters = obj["spec"].get("controller", ""), obj["spec"].get("parameters")
+    found = [] if not controller else checks.domain_path("spec.controller", controller)
+    if parameters is not None:
+        found += _class_parameters(parameters, "spec.parameters")
+    return found
+
+
+def controller_named(obj: Object) -> Errors:
+    return [] if obj["spec"].get("controller") else [required("spec.controller")]
+
+
+def _class_parameters(parameters: Object, path: str) -> Errors:
+    found = checks.subdomain(f"{path}.apiGroup", parameters.get("apiGroup"))
+    for field in ("kind", "name"):
+        value = parameters[field]
+        where = f"{path}.{field}"
+        found += checks.texts(where, value, path_segment_errors(value)) if value else [required(where)]
+    scope, namespace = parameters.get("scope"), parameters.get("namespace")
+    where = f"{path}.namespace"
+    if namespace:
+        found += checks.texts(where, namespace, label_errors(namespace))
+    if scope is None:
+        found.append(required(f"{path}.scope"))
+    elif scope not in ("Cluster", "Namespace"):
+        found.append(unsupported(f"{path}.scope", scope, ("Cluster", "Namespace")))
+    elif scope == "Namespace" and not namespace:
+        found.append(required(where, "`parameters.scope` is set to 'Namespace'"))
+    elif scope == "Cluster" and namespace is not None:
+        found.append(forbidden(where, "`parameters.scope` is set to 'Cluster'"))
+    return found
 
 
 def update_ingress_class(new: Object, old: Object) -> Errors:
@@ -215,3 +243,55 @@ def _family(path: str, address: str, kind: str) -> Errors:
 
 def update_endpoint_slice(new: Object, old: Object) -> Errors:
     return checks.frozen("addressType", new.get("addressType"), old.get("addressType"))
+
+
+def ip_address_name(name: str, prefix: bool) -> list[str]:
+    """IPAddresses are named by themselves, in their canonical form."""
+    try:
+        canonical = str(ipaddress.ip_address(name))
+    except ValueError:
+        return ["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"]
+    return [] if canonical == name else [f"must be in canonical form ({canonical!r})".replace("'", '"')]
+
+
+def ip_address(obj: Object) -> Errors:
+    parent, path = obj["spec"].get("parentRef"), "spec.parentRef"
+    if parent is None:
+        return [required(path)]
+    found = checks.subdomain(f"{path}.group", parent.get("group"))
+    for field, needed in (("resource", True), ("name", True), ("namespace", False)):
+        value = parent.get(field, "")
+        if value:
+            found += checks.texts(f"{path}.{field}", value, path_segment_errors(value))
+        elif needed:
+            found.append(required(f"{path}.{field}"))
+    return found
+
+
+def update_ip_address(new: Object, old: Object) -> Errors:
+    return checks.frozen("spec.parentRef", new["spec"].get("parentRef"), old["spec"].get("parentRef"))
+
+
+def service_cidr(obj: Object) -> Errors:
+    ranges = obj["spec"].get("cidrs") or []
+    if not ranges:
+        return [required("spec.cidrs", "at least one CIDR required")]
+    found: Errors = []
+    if len(ranges) > 2:
+        text = "may only hold up to 2 values"
+        found.append(invalid("spec.cidrs", ranges, text))
+    for index, text in enumerate(ranges):
+        found += checks.cidr(f"spec.cidrs[{index}]", text)
+    if len(ranges) == 2 and not found and len({ipaddress.ip_network(text).version for text in ranges}) == 1:
+        text = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/96"
+        found.append(invalid("spec.cidrs", ranges, text))
+    return found
+
+
+def update_service_cidr(new: Object, old: Object) -> Errors:
+    """A second family may be added; nothing else changes."""
+    ours, theirs = new["spec"].get("cidrs") or [], old["spec"].get("cidrs") or []
+    if len(ours) < len(theirs):
+        return [invalid("spec.cidrs", ours or RawText("null"), "field is immutable")]
+    pairs = enumerate(zip(ours, theirs, strict=False))
+    return [invalid(f"spec.cidrs[{i}]", one, "field is immutable") for i, (one, other) in pairs if one != other]

@@ -192,3 +192,17 @@ def service(obj: Object, old: Object | None) -> list[str]:
     if spec.get("trafficDistribution") == "PreferClose":
         found.append('spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"')
     return found
+
+
+_TOKENS_IN_ATTRIBUTES = (
+    "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible "
+    "logging of tokens in volume attributes"
+)
+
+
+def csi_driver(obj: Object, old: Object | None) -> list[str]:
+    requests = obj["spec"].get("tokenRequests")
+    unchanged = old is not None and old["spec"].get("tokenRequests") == requests
+    if not requests or unchanged or obj["spec"].get("serviceAccountTokenInSecrets") is not None:
+        return []
+    return [_TOKENS_IN_ATTRIBUTES]
