@@ -10,7 +10,9 @@ from kopylite.apiserver.builtin import data, defaults_core, defaults_groups
 from kopylite.apiserver.builtin.codec import Codecs, TypeCodec
 from kopylite.apiserver.builtin.conversion import CONVERSIONS
 from kopylite.apiserver.builtin.fields import FIELDS
-from kopylite.apiserver.builtin.rules import RULES, Rules
+from kopylite.apiserver.builtin.rules import Rules
+from kopylite.apiserver.builtin.rules_core import CORE_RULES
+from kopylite.apiserver.builtin.rules_groups import GROUP_RULES
 from kopylite.apiserver.builtin.scalars import Reading, Undecodable
 from kopylite.apiserver.builtin.warnings import DEPRECATED
 from kopylite.apiserver.patching.apply.field_manager import EMPTY
@@ -23,6 +25,7 @@ from kopylite.errors import BadRequest
 
 Object = dict[str, Any]
 
+RULES = {**CORE_RULES, **GROUP_RULES}
 CODECS = Codecs({**defaults_core.DEFAULTS, **defaults_groups.DEFAULTS})
 
 

@@ -1,0 +1,152 @@
+"""The particulars of the core kinds, workloads and events: one table. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kopylite.apiserver.builtin import preparation_core as core
+from kopylite.apiserver.builtin import preparation_groups as groups
+from kopylite.apiserver.builtin import services, validation_core, validation_services, warnings
+from kopylite.apiserver.builtin import validation_pods as pods
+from kopylite.apiserver.builtin import validation_volumes as volumes
+from kopylite.apiserver.builtin import validation_workloads as workloads
+from kopylite.apiserver.builtin.rules import CRON_JOB, LABEL, Rules, any_segment
+from kopylite.apiserver.schema.field_errors import FieldError
+
+
+def _pod_template_kind(obj: dict[str, Any]) -> list[FieldError]:
+    return pods.pod_template(obj["template"], "template")
+
+
+# Kinds that are in neither table have no particulars.
+CORE_RULES: Mapping[tuple[str, str], Rules] = {
+    ("", "Pod"): Rules(
+        warnings=warnings.pod,
+        generation=True,
+        grace=True,
+        create=core.create_pod,
+        update={
+            "": core.update_pod,
+            "status": core.update_pod_status,
+            "ephemeralcontainers": core.update_ephemeral_containers,
+            "resize": core.resize_pod,
+        },
+        reset_fields={"status": ("spec", "metadata.deletionTimestamp", "metadata.ownerReferences")},
+        validate=(pods.pod,),
+        validate_update=(pods.update_pod,),
+    ),
+    ("", "PodTemplate"): Rules(generation=True, validate=(_pod_template_kind,)),
+    ("", "ReplicationController"): Rules(
+        warnings=warnings.workload("spec", "template"), generation=True, validate=(workloads.replication_controller,)
+    ),
+    ("", "Service"): Rules(
+        warnings=warnings.service,
+        name_errors=LABEL,
+        create_on_update=True,
+        create=services.create_service,
+        update={"": services.update_service},
+        validate_status=(validation_services.service_status,),
+        validate=(validation_services.service,),
+        validate_update=(validation_services.update_service,),
+    ),
+    ("", "Secret"): Rules(
+        decode=core.decode_secret,
+        update={"": core.update_secret},
+        validate=(validation_core.secret,),
+        validate_update=(validation_core.update_secret,),
+    ),
+    ("", "Namespace"): Rules(
+        name_errors=LABEL,
+        create=core.create_namespace,
+        update={"": core.update_namespace, "finalize": core.finalize_namespace},
+        reset_fields={"finalize": ("status",)},
+        validate_status=(validation_core.namespace_status,),
+        validate=(validation_core.namespace,),
+    ),
+    ("", "PersistentVolume"): Rules(
+        create=core.create_persistent_volume,
+        update={"status": core.update_persistent_volume_status},
+        validate=(volumes.persistent_volume,),
+        validate_update=(volumes.update_persistent_volume,),
+    ),
+    ("", "PersistentVolumeClaim"): Rules(
+        update={"": core.update_persistent_volume_claim},
+        create=core.create_persistent_volume_claim,
+        validate=(volumes.persistent_volume_claim,),
+        validate_update=(volumes.update_claim,),
+    ),
+    ("", "Node"): Rules(
+        decode=core.decode_node,
+        keeps_status=True,
+        create=core.create_node,
+        validate=(validation_core.node,),
+        validate_update=(validation_core.update_node,),
+    ),
+    ("", "LimitRange"): Rules(create_on_update=True, validate=(validation_core.limit_range,)),
+    ("", "Endpoints"): Rules(create_on_update=True, validate=(validation_core.endpoints,)),
+    ("", "Event"): Rules(name_errors=any_segment, create_on_update=True, validate=(validation_core.core_event,)),
+    ("events.k8s.io", "Event"): Rules(
+        name_errors=any_segment,
+        create_on_update=True,
+        validate=(validation_core.new_event,),
+        validate_update=(validation_core.update_new_event,),
+    ),
+    ("apps", "Deployment"): Rules(
+        warnings=warnings.workload("spec", "template"),
+        generation=True,
+        update={"": groups.update_deployment, "status": groups.update_deployment_status},
+        reset_fields={"status": ("spec", "metadata.labels")},
+        validate_status=(workloads.deployment_status,),
+        validate=(workloads.deployment,),
+        validate_update=(workloads.same_selector,),
+    ),
+    ("apps", "ReplicaSet"): Rules(
+        warnings=warnings.workload("spec", "template"),
+        generation=True,
+        validate_status=(workloads.replica_set_status,),
+        validate=(workloads.replica_set,),
+        validate_update=(workloads.same_selector,),
+    ),
+    ("apps", "StatefulSet"): Rules(
+        warnings=warnings.workload("spec", "template", named=False),
+        generation=True,
+        name_errors=LABEL,
+        decode=groups.decode_stateful_set,
+        validate=(workloads.stateful_set,),
+        validate_update=(workloads.update_stateful_set,),
+    ),
+    ("apps", "DaemonSet"): Rules(
+        warnings=warnings.workload("spec", "template", named=False),
+        generation=True,
+        decode=groups.decode_daemon_set,
+        create=groups.create_daemon_set,
+        update={"": groups.update_daemon_set},
+        changes_first=True,
+        validate=(workloads.daemon_set,),
+        validate_update=(workloads.same_selector,),
+    ),
+    ("batch", "Job"): Rules(
+        warnings=warnings.workload("spec", "template"),
+        validate_new=(workloads.generated_selector,),
+        generation=True,
+        unconditional_update=False,
+        create=groups.create_job,
+        validate=(workloads.job,),
+        validate_update=(workloads.update_job,),
+    ),
+    ("batch", "CronJob"): Rules(
+        warnings=warnings.workload("spec", "jobTemplate", "spec", "template"),
+        generation=True,
+        unconditional_update=False,
+        name_errors=CRON_JOB,
+        validate=(workloads.cron_job,),
+    ),
+    ("", "ConfigMap"): Rules(
+        validate=(validation_core.config_map,), validate_update=(validation_core.update_config_map,)
+    ),
+    ("", "ResourceQuota"): Rules(validate=(validation_core.resource_quota,)),
+    ("apps", "ControllerRevision"): Rules(
+        validate=(validation_core.controller_revision,), validate_update=(validation_core.update_controller_revision,)
+    ),
+}

@@ -1,0 +1,198 @@
+"""The particulars of the kinds of all other groups: one table. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kopylite.apiserver.builtin import preparation_core as core
+from kopylite.apiserver.builtin import preparation_groups as groups
+from kopylite.apiserver.builtin import validation_certificates as certificates
+from kopylite.apiserver.builtin import validation_flow as flow
+from kopylite.apiserver.builtin import validation_groups, warnings
+from kopylite.apiserver.builtin import validation_hooks as hooks
+from kopylite.apiserver.builtin import validation_networking as networking
+from kopylite.apiserver.builtin import validation_policies as policies
+from kopylite.apiserver.builtin import validation_storage as storage
+from kopylite.apiserver.builtin.rules import METADATA_TOO, Rules, any_segment
+
+_HOOKS = "admissionregistration.k8s.io"
+_RBAC = "rbac.authorization.k8s.io"
+_FLOW = "flowcontrol.apiserver.k8s.io"
+
+# Kinds that are in neither table have no particulars.
+GROUP_RULES: Mapping[tuple[str, str], Rules] = {
+    ("autoscaling", "HorizontalPodAutoscaler"): Rules(generation=True, validate=(validation_groups.autoscaler,)),
+    ("networking.k8s.io", "Ingress"): Rules(
+        generation=True, create=core.create_ingress, validate=(networking.ingress,)
+    ),
+    ("networking.k8s.io", "IngressClass"): Rules(
+        generation=True,
+        changes_first=True,
+        validate=(networking.ingress_class, networking.controller_named),
+        validate_update=(networking.update_ingress_class,),
+    ),
+    ("networking.k8s.io", "NetworkPolicy"): Rules(generation=True, validate=(networking.network_policy,)),
+    ("networking.k8s.io", "IPAddress"): Rules(
+        name_errors=networking.ip_address_name,
+        validate=(networking.ip_address,),
+        validate_update=(networking.update_ip_address,),
+    ),
+    ("networking.k8s.io", "ServiceCIDR"): Rules(
+        status_keeps_metadata=True,
+        reset_fields=METADATA_TOO,
+        validate_new=(networking.service_cidr,),
+        validate_update=(networking.update_service_cidr,),
+    ),
+    ("policy", "PodDisruptionBudget"): Rules(
+        generation=True, unconditional_update=False, validate=(validation_groups.pod_disruption_budget,)
+    ),
+    ("coordination.k8s.io", "Lease"): Rules(
+        unconditional_update=False, create_on_update=True, validate=(validation_groups.lease,)
+    ),
+    ("discovery.k8s.io", "EndpointSlice"): Rules(
+        generation=True,
+        update={"": groups.update_endpoint_slice},
+        validate=(networking.endpoint_slice,),
+        validate_update=(networking.update_endpoint_slice,),
+    ),
+    ("scheduling.k8s.io", "PriorityClass"): Rules(
+        create=groups.create_priority_class,
+        validate=(validation_groups.priority_class,),
+        validate_update=(validation_groups.update_priority_class,),
+    ),
+    ("node.k8s.io", "RuntimeClass"): Rules(
+        unconditional_update=False,
+        create_on_update=True,
+        validate=(validation_groups.runtime_class,),
+        validate_update=(validation_groups.update_runtime_class,),
+    ),
+    ("storage.k8s.io", "CSIDriver"): Rules(
+        warnings=warnings.csi_driver,
+        unconditional_update=False,
+        update={"": groups.update_csi_driver},
+        validate=(storage.csi_driver,),
+        validate_update=(storage.update_csi_driver,),
+    ),
+    ("storage.k8s.io", "CSINode"): Rules(
+        unconditional_update=False,
+        status_keeps_metadata=True,
+        reset_fields=METADATA_TOO,
+        validate=(storage.csi_node,),
+        validate_update=(storage.update_csi_node,),
+    ),
+    ("storage.k8s.io", "CSIStorageCapacity"): Rules(
+        unconditional_update=False,
+        validate=(storage.csi_storage_capacity,),
+        validate_update=(storage.update_csi_storage_capacity,),
+    ),
+    ("storage.k8s.io", "VolumeAttachment"): Rules(
+        unconditional_update=False,
+        status_keeps_metadata=True,
+        reset_fields=METADATA_TOO,
+        validate=(storage.volume_attachment,),
+        validate_update=(storage.update_volume_attachment,),
+        validate_status=(storage.volume_attachment_status,),
+    ),
+    ("storage.k8s.io", "VolumeAttributesClass"): Rules(
+        create=groups.protect_attributes_class,
+        validate=(storage.volume_attributes_class,),
+        validate_update=(storage.update_volume_attributes_class,),
+    ),
+    ("storagemigration.k8s.io", "StorageVersionMigration"): Rules(
+        unconditional_update=False,
+        status_keeps_metadata=True,
+        reset_fields=METADATA_TOO,
+        validate=(certificates.migration,),
+        validate_update=(certificates.update_migration,),
+        validate_status=(certificates.statuses,),
+    ),
+    (_RBAC, "Role"): Rules(
+        name_errors=any_segment,
+        create_on_update=True,
+        validate=(validation_groups.role,),
+    ),
+    (_RBAC, "ClusterRole"): Rules(
+        name_errors=any_segment,
+        create_on_update=True,
+        validate=(validation_groups.cluster_role,),
+    ),
+    (_RBAC, "RoleBinding"): Rules(
+        name_errors=any_segment,
+        create_on_update=True,
+        validate=(validation_groups.role_binding,),
+        validate_update=(validation_groups.update_binding,),
+    ),
+    (_RBAC, "ClusterRoleBinding"): Rules(
+        name_errors=any_segment,
+        create_on_update=True,
+        validate=(validation_groups.cluster_role_binding,),
+        validate_update=(validation_groups.update_binding,),
+    ),
+    (_HOOKS, "ValidatingWebhookConfiguration"): Rules(
+        generation=True, unconditional_update=False, validate=(hooks.validating_webhooks,)
+    ),
+    (_HOOKS, "MutatingWebhookConfiguration"): Rules(
+        generation=True, unconditional_update=False, validate=(hooks.mutating_webhooks,)
+    ),
+    (_HOOKS, "ValidatingAdmissionPolicy"): Rules(
+        generation=True,
+        unconditional_update=False,
+        status_keeps_metadata=True,
+        reset_fields=METADATA_TOO,
+        validate=(policies.validating_policy,),
+    ),
+    (_HOOKS, "ValidatingAdmissionPolicyBinding"): Rules(
+        generation=True, unconditional_update=False, validate=(policies.validating_binding,)
+    ),
+    (_HOOKS, "MutatingAdmissionPolicy"): Rules(
+        generation=True, unconditional_update=False, validate=(policies.mutating_policy,)
+    ),
+    (_HOOKS, "MutatingAdmissionPolicyBinding"): Rules(
+        generation=True, unconditional_update=False, validate=(policies.mutating_binding,)
+    ),
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): Rules(generation=True, unconditional_update=False),
+    ("certificates.k8s.io", "CertificateSigningRequest"): Rules(
+        name_errors=any_segment,
+        update={
+            "": groups.freeze_spec,
+            "status": groups.update_request_status,
+            "approval": groups.update_approval,
+        },
+        validate_status=(certificates.request_status, certificates.update_request_status),
+        reset_fields={
+            "": ("spec", "status"),
+            "status": ("spec", "status.conditions"),
+            "approval": ("spec", "status.certificate"),
+        },
+        validate=(certificates.request,),
+    ),
+    ("certificates.k8s.io", "ClusterTrustBundle"): Rules(
+        unconditional_update=False,
+        name_errors=any_segment,
+        validate=(certificates.trust_bundle,),
+        validate_new=(certificates.trust_anchors,),
+        validate_update=(certificates.update_trust_bundle,),
+    ),
+    ("certificates.k8s.io", "PodCertificateRequest"): Rules(
+        unconditional_update=False,
+        validate=(certificates.pod_certificate,),
+        validate_update=(certificates.update_pod_certificate,),
+        validate_status=(certificates.statuses,),
+    ),
+    ("apiregistration.k8s.io", "APIService"): Rules(
+        name_errors=any_segment,
+        unconditional_update=False,
+        validate=(certificates.api_service,),
+        validate_status=(certificates.statuses,),
+    ),
+    (_FLOW, "FlowSchema"): Rules(
+        generation=True, status_keeps_metadata=True, reset_fields=METADATA_TOO, validate=(flow.flow_schema,)
+    ),
+    (_FLOW, "PriorityLevelConfiguration"): Rules(
+        generation=True, status_keeps_metadata=True, reset_fields=METADATA_TOO, validate=(flow.priority_level,)
+    ),
+    ("storage.k8s.io", "StorageClass"): Rules(
+        validate=(validation_groups.storage_class, storage.topologies),
+        validate_update=(validation_groups.update_storage_class,),
+    ),
+}
