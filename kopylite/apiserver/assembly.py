@@ -6,12 +6,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from kopylite.apiserver.access import openid
 from kopylite.apiserver.access.authentication import Authenticator
 from kopylite.apiserver.access.authorization import AllowAll, Authorizer
 from kopylite.apiserver.access.certificates import CertificateSigners, note_requester
 from kopylite.apiserver.access.escalation import EscalationCheck
+from kopylite.apiserver.access.openid import OpenId
 from kopylite.apiserver.access.rbac import RbacAuthorizer
 from kopylite.apiserver.access.reviews import Reviews
+from kopylite.apiserver.access.signing import SigningKey
 from kopylite.apiserver.access.token_requests import TokenRequests
 from kopylite.apiserver.access.tokens import ServiceAccountTokens
 from kopylite.apiserver.builtin.descriptions import describe
@@ -21,6 +24,9 @@ from kopylite.apiserver.core import Core
 from kopylite.apiserver.crd.definitions import CrdStrategy
 from kopylite.apiserver.crd.serving import STORAGE as CRD_STORAGE
 from kopylite.apiserver.crd.serving import CrdServing
+from kopylite.apiserver.endpoints import connections
+from kopylite.apiserver.endpoints.index import PATHS, exactly, respond_index
+from kopylite.apiserver.endpoints.metrics import respond_metrics
 from kopylite.apiserver.endpoints.pods import PodEndpoints
 from kopylite.apiserver.endpoints.scale import ScaleEndpoint
 from kopylite.apiserver.endpoints.version import respond_health, respond_version
@@ -69,7 +75,9 @@ class Assembly:
         rbac = RbacAuthorizer(world.store)
         authorizer: Authorizer = rbac if access.rbac else AllowAll()
         self.core = Core(world, authorizer)
-        self._tokens = ServiceAccountTokens(world)
+        key = SigningKey(world.store)
+        self._tokens = ServiceAccountTokens(world, key)
+        self.openid = OpenId(key)
         self.authenticator = Authenticator(access.tokens, anonymous=access.anonymous, lookup=self._tokens.read)
         world.mutating += [EscalationCheck(authorizer, rbac), note_requester]
         world.validating.append(CertificateSigners(authorizer))
@@ -78,6 +86,14 @@ class Assembly:
         self._join_special(authorizer)
         for name in ("/healthz", "/livez", "/readyz"):
             self.core.documents[name] = lambda request: respond_health(request, is_ready)
+        for name in (openid.CONFIGURATION, openid.KEYS):
+            self.core.documents[name] = exactly(name, self.openid)
+        self.core.documents["/metrics"] = exactly(
+            "/metrics", lambda request: respond_metrics(request, world, self.core.metrics)
+        )
+        for name in PATHS:
+            index = exactly(name, lambda request: respond_index(request, world.registry, self.core.documents))
+            self.core.documents[name] = index
         self.core.documents["/openapi"] = OpenApiEndpoint(OpenApi(world.registry, world.minor, describe))
         self.core.documents["/version"] = lambda request: respond_version(request, world.minor)
 
@@ -88,6 +104,7 @@ class Assembly:
         core.special.update(reviews.handlers())
         core.special["*", "*", "scale"] = ScaleEndpoint(self.world, core.writer)
         core.special["", "serviceaccounts", "token"] = TokenRequests(self.world, self._tokens).create
+        core.special.update(connections.handlers(self.world))
         core.special["", "pods", "binding"] = pods.bind
         core.special["", "pods", "eviction"] = pods.evict
 

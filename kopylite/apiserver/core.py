@@ -9,6 +9,7 @@ from kopylite.apiserver.access.authorization import Authorizer, check
 from kopylite.apiserver.deletion.deleter import Deleter
 from kopylite.apiserver.depth import deep, deep_stream
 from kopylite.apiserver.endpoints.discovery import Discovery, page_not_found
+from kopylite.apiserver.endpoints.metrics import RequestMetrics, labels_of
 from kopylite.apiserver.reads.lists import Reader
 from kopylite.apiserver.reads.views import View
 from kopylite.apiserver.reads.watches import Watch
@@ -67,6 +68,7 @@ class Core:
             sub-resource): reviews, scale, eviction, ...
         documents: handlers of paths that are no resources, by path prefix; the longest match wins.
         log: the requests of late, for tests.
+        metrics: what /metrics tells of requests.
     """
 
     def __init__(self, world: World, authorizer: Authorizer) -> None:
@@ -76,6 +78,7 @@ class Core:
         self.reader = Reader(world)
         self.authorizer = authorizer
         self.log = RequestLog()
+        self.metrics = RequestMetrics()
         self.special: dict[tuple[str, str, str], Handler] = {}
         self.discovery = Discovery(world.registry)
         self.documents: dict[str, Callable[[Request], Response]] = {}
@@ -93,6 +96,22 @@ class Core:
 
     async def _handle(self, request: Request) -> Response:
         target = parse_target(request)
+        began, kind = self.world.clock.monotonic(), self.metrics.begin(target)
+        try:
+            response = await self._safely(request, target)
+        finally:
+            self.metrics.end(kind)
+        now = self.world.clock.monotonic()
+        self.log.add(now, request, target, response)
+        resource = self.world.registry.find(target.group, target.version, target.resource)
+        labels = labels_of(target, resource, self.documents)
+        self.metrics.note(labels, request, response.status, now - began)
+        for hook in self.world.hooks.after:
+            response = await hook(request, response)
+        return response
+
+    async def _safely(self, request: Request, target: Target) -> Response:
+        """The answer, whatever happens. Raises Disconnect."""
         warnings: list[str] = []
         try:
             response = await self._answer(request, target, warnings)
@@ -108,9 +127,6 @@ class Core:
             logger.exception("%s %s failed", request.method, request.path)
             response = error_response(request, InternalError(f"Internal error occurred: {error}"))
         response.warnings[:0] = dict.fromkeys(warnings)
-        self.log.add(self.world.clock.monotonic(), request, target, response)
-        for hook in self.world.hooks.after:
-            response = await hook(request, response)
         return response
 
     async def _answer(self, request: Request, target: Target, warnings: list[str]) -> Response:
@@ -137,7 +153,8 @@ class Core:
 
     def _document(self, request: Request) -> Response:
         for prefix in sorted(self.documents, key=len, reverse=True):
-            if request.path == prefix or request.path.startswith(prefix.rstrip("/") + "/"):
+            below = prefix != "/" and request.path.startswith(prefix.rstrip("/") + "/")
+            if request.path == prefix or below:
                 return self.documents[prefix](request)
         return self.discovery.respond(request)
 

@@ -70,9 +70,12 @@ class Front:
             body=b"" if request.method == "HEAD" else _line(request, response),
             headers=self._headers(request, response),
         )
-        if len(response.body) > _COMPRESS_BYTES and "gzip" in request.headers.get("accept-encoding", ""):
+        long = len(response.body) > _COMPRESS_BYTES and response.content_type.startswith("application/")
+        if long and "gzip" in request.headers.get("accept-encoding", ""):
             answer.enable_compression(web.ContentCoding.gzip)
-            answer.headers.setdefault("Vary", "Accept-Encoding")
+            others = answer.headers.popall("Vary", [])
+            for header in ("Accept-Encoding", *others):
+                answer.headers.add("Vary", header)
         return answer
 
     async def _stream(self, http: web.BaseRequest, request: Request, response: Response) -> web.StreamResponse:
@@ -92,7 +95,7 @@ class Front:
     def _headers(self, request: Request, response: Response) -> CIMultiDict[str]:
         headers = CIMultiDict(
             {
-                "Content-Type": response.content_type,
+                **({"Content-Type": response.content_type} if response.content_type else {}),
                 "Cache-Control": "no-cache, private",
                 "Audit-Id": request.headers.get("audit-id") or self._core.world.clock.uuid(),
                 "Server": "",

@@ -196,6 +196,7 @@ class ApiServer:
             raise UsageError(f"cannot listen on {where}: {error.strerror or error}") from error
         self.port = runner.addresses[0][1]
         self.core.discovery.server_address = f"{self.options.host}:{self.port}"
+        self.assembly.openid.url = self.url
 
     def _controllers(self) -> Controllers:
         from kopylite.apiserver.controllers import Controllers

@@ -1,10 +1,9 @@
-"""Service account tokens: JSON web tokens signed with a key of this process, and who such a token stands for."""
+"""Service account tokens: JSON web tokens, and who such a token stands for."""
 
 from __future__ import annotations
 
 import base64
-import hmac
-import secrets
+import binascii
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
@@ -13,11 +12,11 @@ import msgspec
 
 from kopylite.apiserver.access.authentication import API_AUDIENCE, CREDENTIAL_ID, Identity, TokenRefused
 from kopylite.apiserver.access.impersonation import account_groups
+from kopylite.apiserver.access.signing import ALGORITHM, SigningKey, encode
 from kopylite.apiserver.request.request import SERVICE_ACCOUNT, User
 from kopylite.apiserver.schema.field_errors import go_quote
 from kopylite.apiserver.world import World
 
-_HEADER: Final = {"alg": "HS256", "typ": "JWT"}
 # Clocks may differ by so much, and so long lives on what is being deleted. go-jose's DefaultLeeway.
 _LEEWAY_SECONDS = 60
 _EXTRA = "authentication.kubernetes.io"
@@ -25,11 +24,11 @@ _BOUND: Final = {"pod": "pods", "secret": "secrets", "node": "nodes"}
 
 
 class ServiceAccountTokens:
-    """Signs and reads tokens. They end with the process, like everything signed with its key."""
+    """Signs and reads tokens."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, key: SigningKey) -> None:
         self._world = world
-        self._key = secrets.token_bytes(32)
+        self._key = key
 
     def sign(
         self, account: dict[str, Any], audiences: Sequence[str], seconds: int, bound: Mapping[str, dict[str, str]]
@@ -56,8 +55,9 @@ class ServiceAccountTokens:
                 **bound,
             },
         }
-        head = f"{_encode(msgspec.json.encode(_HEADER))}.{_encode(msgspec.json.encode(claims))}"
-        return f"{head}.{self._signature(head).decode()}"
+        header = {"alg": ALGORITHM, "kid": self._key.id}
+        head = f"{encode(msgspec.json.encode(header))}.{encode(msgspec.json.encode(claims))}"
+        return f"{head}.{encode(self._key.sign(head.encode()))}"
 
     def read(self, token: str, audiences: Sequence[str]) -> Identity | None:
         """The service account that a token of this server stands for; None for any other text.
@@ -66,7 +66,7 @@ class ServiceAccountTokens:
             TokenRefused: it was valid once, or is for other audiences.
         """
         head, _, signature = token.rpartition(".")
-        if not hmac.compare_digest(self._signature(head), signature.encode("utf-8", "surrogateescape")):
+        if not self._key.verifies(head.encode("utf-8", "surrogateescape"), _decode(signature)):
             return None
         claims: dict[str, Any] = msgspec.json.decode(_decode(head.partition(".")[2]))
         given = claims["aud"]
@@ -111,9 +111,6 @@ class ServiceAccountTokens:
             return False
         return (self._world.clock.now() - datetime.fromisoformat(deleted)).total_seconds() > _LEEWAY_SECONDS
 
-    def _signature(self, head: str) -> bytes:
-        return _encode(hmac.digest(self._key, head.encode("utf-8", "surrogateescape"), "sha256")).encode()
-
 
 def _refused(text: str) -> TokenRefused:
     """Upstream tries several readers of tokens, and tells what each of them said."""
@@ -136,9 +133,9 @@ def _listed(texts: Sequence[str]) -> str:
     return f"[{' '.join(go_quote(text) for text in texts)}]"
 
 
-def _encode(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
-
-
 def _decode(text: str) -> bytes:
-    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    """What base64 stands for; b"" for what is none."""
+    try:
+        return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    except (ValueError, binascii.Error):
+        return b""

@@ -10,7 +10,7 @@ from kopylite.apiserver.request.negotiation import accept_media
 from kopylite.apiserver.request.request import Request, Response
 from kopylite.errors import MethodNotAllowed
 
-_CHECKS = ("ping", "log", "etcd", "informer-sync", "poststarthook/start-apiextensions-controllers")
+CHECKS = ("ping", "log", "etcd", "informer-sync", "poststarthook/start-apiextensions-controllers")
 OLDEST_MINOR, NEWEST_MINOR = 32, 37
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 
@@ -57,12 +57,12 @@ def respond_health(request: Request, is_ready: Callable[[], bool]) -> Response:
     """/healthz, /livez and /readyz with their checks; `verbose` lists them. /readyz fails while not ready."""
     name, _, check = request.path.strip("/").partition("/")
     text = "text/plain; charset=utf-8"
-    if check and check not in _CHECKS:
+    if check and check not in CHECKS:
         return Response(404, b"404 page not found\n", text)
     healthy = name != "readyz" or is_ready()
     if check or (healthy and "verbose" not in request.query):
         return Response(200, b"ok", text)
-    lines = [f"[+]{known} ok" for known in _CHECKS]
+    lines = [f"[+]{known} ok" for known in CHECKS]
     lines.append(f"[{'+' if healthy else '-'}]shutdown {'ok' if healthy else 'failed: reason withheld'}")
     lines.append(f"{name} check {'passed' if healthy else 'failed'}\n")
     return Response(200 if healthy else 500, "\n".join(lines).encode(), text)

@@ -15,6 +15,7 @@ from kopylite.apiserver.builtin.data import OWN_KEYS, SCHEMAS, documents
 from kopylite.apiserver.crd.custom_resources import CustomResourceStrategy
 from kopylite.apiserver.openapi.paths import DocumentPaths, Names
 from kopylite.apiserver.openapi.v2 import definition, document
+from kopylite.apiserver.openapi.v2_paths import converted_paths
 from kopylite.apiserver.resources.registry import Registry, Resource
 from kopylite.apiserver.schema.publish import META, published, published_list
 
@@ -75,9 +76,18 @@ class OpenApi:
                 schemas = self._custom_schemas(resources)
                 names = schemas.keys() - SCHEMAS.keys()
                 definitions |= {name: definition(schemas[name], custom=True) for name in names}
-            made = document(dict(sorted(definitions.items())), self._minor)
+            made = document(self._all_paths(), dict(sorted(definitions.items())), self._minor)
             cached = self._cache["v2"] = generation, made
         return cached[1]
+
+    def _all_paths(self) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for group in self._registry.groups():
+            for version in self._registry.versions(group):
+                document = self.document(f"apis/{group}/{version}" if group else f"api/{version}")
+                assert document is not None, "of what is served"
+                found |= converted_paths(document["paths"])
+        return found
 
     def _custom_versions(self) -> Iterator[list[Resource]]:
         for group in self._registry.groups():

@@ -1,7 +1,7 @@
 """OpenAPI v2 made from v3 schemas, and its protobuf form, the only one that Go clients ask for. Pure.
 
-kubectl falls back to it for kinds that v3 does not know; older clients check and explain with it. It has
-definitions only, no paths: those clients find their paths by discovery.
+kubectl falls back to it for kinds that v3 does not know; older clients check and explain with it. The protobuf form has
+definitions only, no paths: those who ask for it find their paths by discovery.
 """
 
 from __future__ import annotations
@@ -45,13 +45,18 @@ def definition(schema: Mapping[str, Any], *, custom: bool) -> Schema:
     return _converted(schema)
 
 
+def reference(text: str) -> str:
+    """A reference of v3 in the form of v2."""
+    return text.replace(_V3_PREFIX, _V2_PREFIX)
+
+
 def _converted(schema: Mapping[str, Any]) -> Schema:
     parts: list[Schema] = schema.get("allOf") or []
     if len(parts) == 1 and "$ref" in parts[0]:
-        reference = {"$ref": parts[0]["$ref"].replace(_V3_PREFIX, _V2_PREFIX)}
-        return reference | {key: value for key, value in schema.items() if key == "description" or key[:2] == "x-"}
+        found = {"$ref": reference(parts[0]["$ref"])}
+        return found | {key: value for key, value in schema.items() if key == "description" or key[:2] == "x-"}
     if "$ref" in schema:
-        return {**schema, "$ref": schema["$ref"].replace(_V3_PREFIX, _V2_PREFIX)}
+        return {**schema, "$ref": reference(schema["$ref"])}
     result = {key: value for key, value in schema.items() if key not in _DROPPED}
     if "oneOf" in schema and "type" not in schema:
         result["type"] = "string"  # int-or-string and quantities, which are written as strings
@@ -85,10 +90,18 @@ def _convert_parts(schema: Mapping[str, Any], result: Schema) -> Schema:
     return result
 
 
-def document(definitions: Mapping[str, Schema], minor: int) -> dict[str, Any]:
+def document(paths: Mapping[str, Any], definitions: Mapping[str, Schema], minor: int) -> dict[str, Any]:
     """The JSON form."""
     info = {"title": "Kubernetes", "version": f"1.{minor}"}
-    return {"swagger": "2.0", "info": info, "paths": {}, "definitions": dict(definitions)}
+    token = {"type": "apiKey", "name": "authorization", "in": "header", "description": "Bearer Token authentication"}
+    return {
+        "swagger": "2.0",
+        "info": info,
+        "paths": dict(sorted(paths.items())),
+        "definitions": dict(definitions),
+        "securityDefinitions": {"BearerToken": token},
+        "security": [{"BearerToken": []}],
+    }
 
 
 def to_protobuf(document: Mapping[str, Any]) -> bytes:

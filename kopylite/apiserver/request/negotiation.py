@@ -118,6 +118,12 @@ def wants(request: Request, media_type: str, **parameters: str) -> bool:
     return False
 
 
+def accepts(request: Request, media_type: str) -> bool:
+    """Whether the client takes this type, which is the only one there is."""
+    header = request.headers.get("accept", "")
+    return not header or any(found in (media_type, "*/*") for found, _ in _clauses(header))
+
+
 def _clauses(header: str) -> list[tuple[str, dict[str, str]]]:
     """Media types with parameters, by descending q, else in the order given."""
     clauses = []

@@ -148,7 +148,8 @@ def parse_target(request: Request) -> Target:
         resource,
         namespace,
         name or (name_by_selector if verb in ("list", "watch") else ""),
-        "/".join((subresource, *rest[3:])) if subresource else "",
+        # What follows a proxy is the path behind it.
+        subresource if subresource in ("", "proxy") else "/".join((subresource, *rest[3:])),
         watch,
     )
 

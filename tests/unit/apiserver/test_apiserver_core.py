@@ -55,10 +55,10 @@ async def test_a_path_of_no_handler_is_a_plain_404(api: Any, path: str) -> None:
     [
         ("", "ConfigMap"),
         ("*/*", "ConfigMap"),
-        ("application/vnd.kubernetes.protobuf,application/json", "ConfigMap"),
+        ("application/vnd.unknown,application/json", "ConfigMap"),
         ("application/json;as=Table;v=v1;g=meta.k8s.io,application/json", "Table"),
         ("application/json;as=Foo;v=v1;g=meta.k8s.io,application/json", "ConfigMap"),
-        (f"application/vnd.kubernetes.protobuf;{PARTIAL},application/json;{PARTIAL}", "PartialObjectMetadata"),
+        (f"application/vnd.unknown;{PARTIAL},application/json;{PARTIAL}", "PartialObjectMetadata"),
     ],
 )
 async def test_the_first_form_that_can_be_made_is_sent(api: Any, accept: str, kind: str) -> None:

@@ -48,7 +48,7 @@ def test_a_kind_that_keeps_unknown_fields_says_nothing_of_the_others() -> None:
 def test_protobuf_is_gnostics() -> None:
     size = {"description": "How large it is.", "type": "integer", "maximum": 10, "minimum": 1}
     widget = {"type": "object", "required": ["size"], "properties": {"size": size}}
-    encoded = to_protobuf(document({"W": widget}, 37))
+    encoded = to_protobuf(document({}, {"W": widget}, 37))
     # Taken from the answer of a kube-apiserver.
     assert (
         b'"\x10How large it is.9\x00\x00\x00\x00\x00\x00$@I\x00\x00\x00\x00\x00\x00\xf0?\xb2\x01\t\n\x07integer'
@@ -60,6 +60,24 @@ def test_protobuf_is_gnostics() -> None:
 
 def test_values_of_free_form_are_yaml() -> None:
     schema = {"type": "string", "enum": ["red"], "x-kubernetes-list-map-keys": ["name"]}
-    encoded = to_protobuf(document({"W": schema}, 37))
+    encoded = to_protobuf(document({}, {"W": schema}, 37))
     assert b"\xa2\x01\x06\x12\x04red\n" in encoded
     assert b"\n\x1ax-kubernetes-list-map-keys\x12\t\x12\x07- name\n" in encoded
+
+
+async def test_the_paths_are_those_of_v3_and_every_reference_leads_somewhere(widgets: Any) -> None:
+    swagger = await widgets.get("/openapi/v2")
+    for path in ("/api/v1/namespaces/{namespace}/pods/{name}", "/apis/example.com/v1/namespaces/{namespace}/widgets"):
+        assert path in swagger["paths"], path
+    for references in references_in(swagger):
+        assert references.removeprefix("#/definitions/") in swagger["definitions"], references
+    patch = swagger["paths"]["/api/v1/namespaces/{namespace}/pods/{name}"]["patch"]
+    assert "application/strategic-merge-patch+json" in patch["consumes"]
+    assert patch["parameters"][0]["in"] == "body"
+
+
+def references_in(value: Any) -> list[str]:
+    if isinstance(value, dict):
+        own = [value["$ref"]] if isinstance(value.get("$ref"), str) else []
+        return own + [found for inner in value.values() for found in references_in(inner)]
+    return [found for inner in value for found in references_in(inner)] if isinstance(value, list) else []
