@@ -18,7 +18,10 @@ _BUCKETS: Final = (
     0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0,
     45.0, 60.0,
 )  # fmt: skip
-_VERBS: Final = {"create": "POST", "update": "PUT", "deletecollection": "DELETECOLLECTION"}
+_VERBS: Final = {
+    "create": "POST", "update": "PUT", "patch": "PATCH", "get": "GET", "list": "LIST", "watch": "WATCH",
+    "delete": "DELETE", "deletecollection": "DELETECOLLECTION",
+}  # fmt: skip
 _CONNECT: Final = ("attach", "exec", "log", "portforward", "proxy")
 _OTHER_VERBS: Final = ("get", "head", "post", "put", "patch", "delete", "options")
 _MUTATING: Final = ("create", "update", "patch", "delete", "deletecollection", "post", "put")
@@ -79,9 +82,10 @@ def labels_of(target: Target, resource: Resource | None, documents: Iterable[str
         found = {"subresource": document.strip("/"), "verb": verb}
     else:
         scope = "resource" if target.name or target.verb == "create" else "namespace" if target.namespace else "cluster"
-        verb = "CONNECT" if target.subresource in _CONNECT else _VERBS.get(target.verb, target.verb.upper())
+        verb = "CONNECT" if target.subresource in _CONNECT else _VERBS.get(target.verb, "other")
         about = {"group": resource.group, "version": resource.version, "resource": resource.plural}
-        found = {**about, "subresource": target.subresource, "scope": scope, "verb": verb}
+        sub = target.subresource if target.subresource in resource.subresources else ""
+        found = {**about, "subresource": sub, "scope": scope, "verb": verb}
     named = dict.fromkeys(("component", "group", "resource", "scope", "subresource", "version"), "")
     return tuple(sorted({**named, "component": "apiserver" if resource else "", **found}.items()))
 
