@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup check test test-all conformance conformance-upstream fmt demo dev bench lock clean
+.PHONY: help setup check test test-all conformance conformance-upstream conformance-testcmd fmt demo dev bench lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
@@ -34,6 +34,9 @@ test-all: setup ## everything; a missing real API server is a failure, not a ski
 
 conformance-upstream: setup ## Kubernetes' own end-to-end tests on the embedded server; E2E_TEST names their binary
 	@$(BIN)/python -m tests.conformance.upstream
+
+conformance-testcmd: setup ## upstream's test/cmd functions on a real and the embedded server (needs Kubernetes' sources)
+	@$(BIN)/python -m tests.conformance.testcmd
 
 demo: setup ## the MyApp sample on a cluster in the process: what it does, step by step, checked
 	@$(BIN)/python -m samples.myapp.demo
