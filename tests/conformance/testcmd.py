@@ -23,7 +23,8 @@ import anyio
 import anyio.to_thread
 import yaml
 
-from kopylite.testing import Cluster, EmbeddedCluster, EnvTest
+from kopylite import Unstructured
+from kopylite.testing import Cluster, EmbeddedCluster, EnvTest, Simulation
 
 SCRIPT = Path(__file__).with_name("testcmd.sh")
 VERSION = "v1.37.2"
@@ -34,6 +35,8 @@ FLAGS = {
     "disable-admission-plugins": "ServiceAccount,DefaultStorageClass,DefaultTolerationSeconds,"
     "MutatingAdmissionWebhook,ValidatingAdmissionWebhook,StorageObjectInUseProtection",
 }
+# Of the real server's administrator, beside the client certificate; the embedded one's is in its kubeconfig.
+TOKEN = "admin-token"
 NODE = {
     "apiVersion": "v1",
     "kind": "Node",
@@ -84,18 +87,18 @@ class Runner:
 
     async def _add_node(self) -> None:
         async with self._cluster.client() as client:
-            from kopylite import Unstructured
-
             await client.create(Unstructured(NODE))
 
     async def _passes(self, name: str) -> bool:
         config = yaml.safe_load(self._cluster.kubeconfig.read_text())
-        port = config["clusters"][0]["cluster"]["server"].rpartition(":")[2]
+        server, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
         environment = {
             "PATH": f"{os.environ['KUBEBUILDER_ASSETS']}:{os.environ['PATH']}",
             "TERM": "xterm",
             "KUBE_ROOT": str(self._root),
-            "SECURE_API_PORT": port,
+            "SECURE_API_PORT": server["server"].rpartition(":")[2],
+            "SERVER_CERTIFICATE": server["certificate-authority-data"],
+            "ADMIN_TOKEN": user.get("token", TOKEN),
             "TEST_KUBECONFIG": str(self._cluster.kubeconfig),
         }
         with tempfile.TemporaryDirectory(prefix="testcmd-", ignore_cleanup_errors=True) as folder:
@@ -112,14 +115,15 @@ class Runner:
 async def compare(root: Path, names: list[str], logs: Path | None, limit: float) -> tuple[dict[str, bool], ...]:
     """The results on the real server and on the embedded one."""
     results: list[dict[str, bool]] = [{}, {}]
+    tokens = root / "hack/testdata/auth-tokens.csv"
     until = anyio.current_time() + limit
 
     async def fill(index: int, cluster: Cluster) -> None:
         results[index] = await Runner(root, cluster, logs, until).results(names)
 
     async with anyio.create_task_group() as group:
-        group.start_soon(fill, 0, EnvTest(controllers=True, flags=FLAGS))
-        group.start_soon(fill, 1, EmbeddedCluster(simulator=True, rbac=False))
+        group.start_soon(fill, 0, EnvTest(controllers=True, flags={**FLAGS, "token-auth-file": str(tokens)}))
+        group.start_soon(fill, 1, EmbeddedCluster(simulator=Simulation(nodes=0), rbac=False))
     return tuple(results)
 
 

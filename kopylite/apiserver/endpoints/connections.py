@@ -7,6 +7,7 @@ Nothing is ever dialled.
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import urlencode
@@ -25,6 +26,7 @@ _HTTP_PORTS = {"": 80, "http": 80, "https": 443}
 _SERVICE = "kubernetes.io/service-name"
 _CONTAINER_LISTS = ("initContainers", "containers", "ephemeralContainers")
 _INTEGERS = {"tailLines": 0, "limitBytes": 1, "sinceSeconds": 1}
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
 _FLAGS = ("follow", "previous", "timestamps")
 
 
@@ -134,9 +136,13 @@ def _log_options(request: Request, name: str) -> dict[str, str]:
         errors.append(forbidden("stream", "may not be specified"))
     if errors:
         raise invalid_error("PodLogOptions", "", name, errors)
+    since = request.param("sinceTime")
+    if since and not _TIME.fullmatch(since):
+        shown = go_quote(since)
+        raise BadRequest(f'parsing time {shown} as "2006-01-02T15:04:05Z07:00": cannot parse {shown} as "2006"')
     flags = {key: "true" for key in _FLAGS if is_true(request.query.get(key))}
-    since = {"sinceTime": request.param("sinceTime")} if request.param("sinceTime") else {}
-    return dict(sorted({**flags, **since, **{key: str(number) for key, number in numbers.items()}}.items()))
+    times = {"sinceTime": since} if since else {}
+    return dict(sorted({**flags, **times, **{key: str(number) for key, number in numbers.items()}}.items()))
 
 
 def _integer(text: str) -> int:

@@ -12,7 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kopylite.apiserver.builtin.strategies import builtin_resources
 from kopylite.apiserver.request.protobuf import PROTOBUF, MalformedProtobuf, decode, encode
+from kopylite.apiserver.request.protobuf.layouts import layout_of, message_name
+from kopylite.apiserver.resources.strategy import Environment
+from kopylite.clock import SYSTEM_CLOCK
 from tests.conformance.likeness.frames import decode_event, without_zeros
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
@@ -268,3 +272,18 @@ async def test_custom_resources_have_their_metadata_in_protobuf_only(widgets: An
     )
     table = await widgets.respond("GET", path, accept=f"{PROTOBUF};as=Table;g=meta.k8s.io;v=v1")
     assert (table.status, table.content_type) == (406, "application/json")
+
+
+def test_every_built_in_kind_its_list_and_its_sub_resources_have_a_message() -> None:
+    environment = Environment(SYSTEM_CLOCK, lambda storage: iter(()))
+    connections = ("attach", "exec", "portforward", "proxy")
+    for resource in builtin_resources(environment):
+        names = {(resource.api_version, resource.kind)}
+        if "list" in resource.verbs:
+            names.add((resource.api_version, resource.list_kind))
+        for sub in resource.subresources.values():
+            if sub.name not in connections:
+                own = f"{sub.group}/{sub.version}" if sub.group else sub.version or resource.api_version
+                names.add((own, sub.kind))
+        for api_version, kind in names:
+            assert layout_of(message_name(api_version, kind)) is not None, (api_version, kind)
