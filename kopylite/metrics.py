@@ -8,17 +8,16 @@ from the live objects' `statistics()` when somebody scrapes.
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
+from functools import partial
 
-from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
-from prometheus_client.exposition import choose_encoder
+from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
+from kopylite.boundary import COLLECTOR, INDEX
 from kopylite.cache import InformerStatistics, Scope
+from kopylite.collectors import GuardedRegistry, Histogram, Labels, counter, gauge, histograms
 from kopylite.observers import ClientObserver, InformerObserver, QueueObserver, ReconcileObserver
 from kopylite.workqueue import QueueStatistics
 
@@ -39,26 +38,6 @@ EVENTS = ("added", "modified", "deleted", "bookmark")
 # Users choose priorities freely, and a label must not take endless values. As in controller-runtime.
 MAX_PRIORITIES = 25
 OTHER_PRIORITIES = "exceeded_cardinality_limit"
-
-
-class Histogram:
-    """Counts by bucket, and the sum."""
-
-    __slots__ = ("bounds", "counts", "total")
-
-    def __init__(self, bounds: Sequence[float]) -> None:
-        self.bounds = bounds
-        self.counts = [0] * (len(bounds) + 1)
-        self.total = 0.0
-
-    def observe(self, value: float) -> None:
-        self.counts[bisect_left(self.bounds, value)] += 1
-        self.total += value
-
-    def buckets(self) -> list[tuple[str, float]]:
-        """Cumulative, as the exposition format wants them."""
-        names = [*(f"{bound:g}" for bound in self.bounds), "+Inf"]
-        return list(zip(names, accumulate(self.counts), strict=True))
 
 
 class QueueMetrics(QueueObserver):
@@ -129,9 +108,10 @@ class ReconcileMetrics(ReconcileObserver):
 class InformerMetrics(InformerObserver):
     """One informer's numbers."""
 
-    __slots__ = ("events", "failures", "relists")
+    __slots__ = ("_call_failed", "events", "failures", "relists")
 
-    def __init__(self) -> None:
+    def __init__(self, call_failed: Callable[[str, str], None]) -> None:
+        self._call_failed = call_failed
         self.events = dict.fromkeys(EVENTS, 0)
         self.relists = 0
         self.failures: dict[str, int] = {}
@@ -144,6 +124,9 @@ class InformerMetrics(InformerObserver):
 
     def watch_failed(self, reason: str) -> None:
         self.failures[reason] = self.failures.get(reason, 0) + 1
+
+    def index_failed(self, name: str) -> None:
+        self._call_failed(INDEX.what, name)
 
 
 class ClientMetrics(ClientObserver):
@@ -190,7 +173,10 @@ class ControllerMetrics:
 
 
 class Metrics(Collector):
-    """All numbers of one Manager, in a registry of its own; user code may register more in `registry`."""
+    """All numbers of one Manager, in a registry of its own.
+
+    User code may register more in `registry`; a collector that fails is left out, and the others are shown.
+    """
 
     def __init__(self) -> None:
         self.client = ClientMetrics()
@@ -199,10 +185,9 @@ class Metrics(Collector):
         self._controllers: dict[str, ControllerMetrics] = {}
         self._informers: dict[Scope, InformerMetrics] = {}
         self.informer_statistics: Callable[[], Sequence[InformerStatistics]] = tuple
-        self.registry = CollectorRegistry()
-        ProcessCollector(registry=self.registry)
-        PlatformCollector(registry=self.registry)
-        GCCollector(registry=self.registry)
+        # Of no controller: by kind and name of the function.
+        self.failed_calls: dict[tuple[str, str], int] = {}
+        self.registry = GuardedRegistry(partial(self.call_failed, COLLECTOR.what))
         self.registry.register(self)
 
     def controller(self, name: str, workers: int) -> ControllerMetrics:
@@ -211,12 +196,15 @@ class Metrics(Collector):
 
     def informer(self, scope: Scope) -> InformerMetrics:
         """The numbers of an informer; its gauges come from `informer_statistics`, which has to be set."""
-        return self._informers.setdefault(scope, InformerMetrics())
+        return self._informers.setdefault(scope, InformerMetrics(self.call_failed))
+
+    def call_failed(self, what: str, name: str) -> None:
+        """A function of the user that belongs to no controller has failed."""
+        self.failed_calls[what, name] = self.failed_calls.get((what, name), 0) + 1
 
     def exposition(self, accept: str = "") -> tuple[bytes, str]:
         """The body of a scrape and its content type, in the format that the Accept header asks for."""
-        encode, content_type = choose_encoder(accept)
-        return encode(self.registry), content_type
+        return self.registry.exposition(accept)
 
     def collect(self) -> Iterator[Metric]:
         """Called by prometheus_client at each scrape."""
@@ -224,39 +212,16 @@ class Metrics(Collector):
         yield from _reconciles([(name, metrics.reconcile) for name, metrics in controllers])
         yield from _queues([(name, metrics.queue) for name, metrics in controllers])
         yield from _controller_gauges(controllers)
-        text = "Calls of map, periodic and channel functions, by how they ended: success, error or timeout"
+        text = "Calls of map, periodic and channel functions, by how they ended; of other functions, those that failed"
         rows = [((name, *call), count) for name, metrics in controllers for call, count in metrics.calls.items()]
-        yield _counter("kopylite_calls_total", text, ("controller", "call", "function", "result"), rows)
+        rows += [(("", *call, "error"), count) for call, count in self.failed_calls.items()]
+        yield counter("kopylite_calls_total", text, ("controller", "call", "function", "result"), rows)
         yield from _informers([(now, self.informer(now.scope)) for now in self.informer_statistics()])
         yield from _requests(self.client)
         text = "Changes of objects that lists left out because they did not fit their model"
-        yield _counter("kopylite_skipped_objects_total", text, (), [((), self.skipped)])
+        yield counter("kopylite_skipped_objects_total", text, (), [((), self.skipped)])
         text = "How late the event loop ran a timer that was due"
-        yield _histograms("kopylite_event_loop_lag_seconds", text, (), [((), self.loop_lag)])
-
-
-Labels = tuple[str, ...]
-
-
-def _counter(name: str, text: str, labels: Labels, rows: Iterable[tuple[Labels, float]]) -> Metric:
-    family = CounterMetricFamily(name, text, labels=labels)
-    for values, value in rows:
-        family.add_metric(values, value)
-    return family
-
-
-def _gauge(name: str, text: str, labels: Labels, rows: Iterable[tuple[Labels, float]]) -> Metric:
-    family = GaugeMetricFamily(name, text, labels=labels)
-    for values, value in rows:
-        family.add_metric(values, value)
-    return family
-
-
-def _histograms(name: str, text: str, labels: Labels, rows: Iterable[tuple[Labels, Histogram]]) -> Metric:
-    family = HistogramMetricFamily(name, text, labels=labels)
-    for values, histogram in rows:
-        family.add_metric(values, histogram.buckets(), histogram.total)
-    return family
+        yield histograms("kopylite_event_loop_lag_seconds", text, (), [((), self.loop_lag)])
 
 
 _RECONCILE_COUNTERS = (
@@ -272,15 +237,15 @@ _RECONCILE_COUNTERS = (
 
 def _reconciles(controllers: Sequence[tuple[str, ReconcileMetrics]]) -> Iterator[Metric]:
     labels = ("controller",)
-    yield _counter(
+    yield counter(
         "controller_runtime_reconcile_total",
         "Finished reconciles by result",
         ("controller", "result"),
         [((name, result), count) for name, numbers in controllers for result, count in numbers.results.items()],
     )
     for metric, text, attribute in _RECONCILE_COUNTERS:
-        yield _counter(metric, text, labels, [((name,), getattr(numbers, attribute)) for name, numbers in controllers])
-    yield _histograms(
+        yield counter(metric, text, labels, [((name,), getattr(numbers, attribute)) for name, numbers in controllers])
+    yield histograms(
         "controller_runtime_reconcile_time_seconds",
         "How long reconciles ran",
         labels,
@@ -292,17 +257,17 @@ def _queues(queues: Sequence[tuple[str, QueueMetrics]]) -> Iterator[Metric]:
     # client-go's label `name` and controller-runtime's `controller` are the same here, and dashboards use either.
     labels = ("name", "controller")
     rows = [((name, name), numbers) for name, numbers in queues]
-    yield _counter("workqueue_adds_total", "Keys that became ready to run", labels, [(key, q.adds) for key, q in rows])
-    yield _counter(
+    yield counter("workqueue_adds_total", "Keys that became ready to run", labels, [(key, q.adds) for key, q in rows])
+    yield counter(
         "workqueue_retries_total", "Keys that were added with a delay", labels, [(key, q.retries) for key, q in rows]
     )
-    yield _histograms(
+    yield histograms(
         "workqueue_queue_duration_seconds",
         "From ready to being taken by a worker",
         labels,
         [(key, q.queue_seconds) for key, q in rows],
     )
-    yield _histograms(
+    yield histograms(
         "workqueue_work_duration_seconds",
         "From being taken by a worker to done",
         labels,
@@ -320,37 +285,37 @@ _QUEUE_GAUGES = (
 
 
 def _controller_gauges(controllers: Sequence[tuple[str, ControllerMetrics]]) -> Iterator[Metric]:
-    yield _gauge(
+    yield gauge(
         "controller_runtime_max_concurrent_reconciles",
         "Workers of a controller",
         ("controller",),
         [((name,), metrics.workers) for name, metrics in controllers],
     )
     live = [(name, metrics, metrics.statistics()) for name, metrics in controllers if metrics.statistics]
-    yield _gauge(
+    yield gauge(
         "controller_runtime_active_workers",
         "Workers that are busy",
         ("controller",),
         [((name,), now.running) for name, _, now in live],
     )
     labels = ("name", "controller")
-    yield _gauge(
+    yield gauge(
         "workqueue_depth",
         "Keys that are ready to run",
         (*labels, "priority"),
         [((name, name, p), count) for name, metrics, now in live for p, count in metrics.depths(now).items()],
     )
     for metric, text, attribute in _QUEUE_GAUGES:
-        yield _gauge(metric, text, labels, [((name, name), getattr(now, attribute)) for name, _, now in live])
+        yield gauge(metric, text, labels, [((name, name), getattr(now, attribute)) for name, _, now in live])
 
 
 def _informers(informers: Sequence[tuple[InformerStatistics, InformerMetrics]]) -> Iterator[Metric]:
     labels = ("group", "version", "kind", "namespace", "selector")
     rows = [(_labels_of(now.scope), now, numbers) for now, numbers in informers]
     name = "kopylite_informer_"
-    yield _gauge(f"{name}objects", "Objects in the store", labels, [(key, now.objects) for key, now, _ in rows])
-    yield _gauge(f"{name}body_bytes", "Bytes in the store", labels, [(key, now.body_bytes) for key, now, _ in rows])
-    yield _gauge(
+    yield gauge(f"{name}objects", "Objects in the store", labels, [(key, now.objects) for key, now, _ in rows])
+    yield gauge(f"{name}body_bytes", "Bytes in the store", labels, [(key, now.body_bytes) for key, now, _ in rows])
+    yield gauge(
         f"{name}synced",
         "1: the store is whole and the watch works",
         labels,
@@ -361,17 +326,17 @@ def _informers(informers: Sequence[tuple[InformerStatistics, InformerMetrics]]) 
         ("last_byte_age", "Since anything came on the watch; beyond 105 s the watch is dead"),
     ):
         ages = [(key, getattr(now, field_name)) for key, now, _ in rows]
-        yield _gauge(f"{name}{field_name}_seconds", text, labels, [(key, age) for key, age in ages if age is not None])
-    yield _counter(
+        yield gauge(f"{name}{field_name}_seconds", text, labels, [(key, age) for key, age in ages if age is not None])
+    yield counter(
         f"{name}relists_total", "Full lists, the first included", labels, [(key, n.relists) for key, _, n in rows]
     )
-    yield _counter(
+    yield counter(
         f"{name}events_total",
         "Changes and bookmarks that came on the watch",
         (*labels, "type"),
         [((*key, event), count) for key, _, n in rows for event, count in n.events.items()],
     )
-    yield _counter(
+    yield counter(
         f"{name}watch_errors_total",
         "Lists and watches that ended with an error",
         (*labels, "reason"),
@@ -386,13 +351,13 @@ def _labels_of(scope: Scope) -> Labels:
 
 
 def _requests(client: ClientMetrics) -> Iterator[Metric]:
-    yield _counter(
+    yield counter(
         "rest_client_requests_total",
         "HTTP requests to the API server, each attempt counted",
         ("code", "method", "host"),
         client.requests.items(),
     )
-    yield _histograms(
+    yield histograms(
         "rest_client_request_duration_seconds",
         "From sending a request to its answer's headers",
         ("verb", "host"),

@@ -57,6 +57,9 @@ class InformerObserver:
     def watch_failed(self, reason: str) -> None:
         """A list or watch ended with an error; `reason` is an exception's class name."""
 
+    def index_failed(self, name: str) -> None:
+        """An index function failed on an object."""
+
 
 class ClientObserver:
     """Told by the client, once per HTTP attempt."""

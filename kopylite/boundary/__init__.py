@@ -35,6 +35,7 @@ from kopylite.boundary.calling import (
     cancelled_from_outside,
     ends_process,
     in_fresh_context,
+    name_of,
     place_of,
 )
 from kopylite.boundary.jsontext import depth, elements, members
@@ -61,6 +62,7 @@ __all__ = [
     "in_fresh_context",
     "json_object",
     "members",
+    "name_of",
     "place_of",
     "printable",
     "read",

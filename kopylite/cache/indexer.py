@@ -23,11 +23,15 @@ IndexFunction = Callable[[Record], Iterable[str]]
 class Indexer:
     """All indexes of one store.
 
+    Args:
+        on_failure: told the name of an index whenever its function fails on an object.
+
     Attributes:
         names: of the indexes.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, on_failure: Callable[[str], None] = lambda name: None) -> None:
+        self._on_failure = on_failure
         self.names: dict[str, IndexFunction] = {}
         self._guards: dict[str, Guard[[Record], tuple[str, ...]]] = {}
         self._given: dict[str, IndexFunction | None] = {}
@@ -46,7 +50,13 @@ class Indexer:
                 raise RegistrationError(f"index {name!r} exists already, with another function")
             return
         values = self.names[name] = function or path_values(name)
-        self._guards[name] = Guard(INDEX, lambda record: _texts(values(record)), name=name, now=SYSTEM_CLOCK.monotonic)
+        self._guards[name] = Guard(
+            INDEX,
+            lambda record: _texts(values(record)),
+            name=name,
+            now=SYSTEM_CLOCK.monotonic,
+            observe=lambda result: self._on_failure(name),
+        )
         self._given[name] = function
         self._found[name] = {}
         self._held[name] = {}

@@ -154,7 +154,7 @@ class Informer:
         told: dict[Hashable, float] | None = None,
     ) -> None:
         self.scope = scope
-        self.store = Store()
+        self.store = Store(observer.index_failed)
         self._clock = clock
         self._unstreamed = unstreamed
         self._told = {} if told is None else told

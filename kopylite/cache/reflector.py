@@ -9,11 +9,13 @@ from typing import Final, Protocol
 import anyio
 import anyio.lowlevel
 
+from kopylite.boundary import say
 from kopylite.cache.record import Frame, Record, RecordDecoder
 from kopylite.cache.steps import (
     FindKind,
     ListPage,
     OpenWatch,
+    OwnFault,
     Probe,
     Silence,
     Sleep,
@@ -62,6 +64,11 @@ class Sink(Protocol):
 class Reflector:
     """List-then-watch of one collection into a sink.
 
+    What the server sends can't end it: that is behind `read`. Any exception but the documented ones is therefore a
+    fault of kopylite. It is told of as an error, with its traceback, and everything is listed again, with back-off: the
+    other kinds go on, and readiness fails for this one after a minute. Only a fault of WatchState itself, which decides
+    on retries, ends the process.
+
     Args:
         name: of the collection, for the log.
         state: decides.
@@ -108,6 +115,8 @@ class Reflector:
                 except (KopyliteError, OSError) as error:  # OSError: a credentials file can't be read
                     self._report(error)
                     self._state.failed(error, self._clock.monotonic(), self._clock.random())
+                except Exception as error:
+                    self._fail(error)
 
     async def _take(self, step: Step) -> None:
         match step:
@@ -254,13 +263,23 @@ class Reflector:
                                 return content
                             if word != "BOOKMARK":
                                 return Silence("the server has events that the open watch does not bring")
-        except (KopyliteError, OSError) as error:
+        except Exception as error:
             return error
         return None
 
     async def _server_version(self) -> str:
         """Where the server is now: the version of a list of one."""
         return self._decoder.page(await self._source.list_page(limit=1)).resource_version
+
+    def _fail(self, error: Exception) -> None:
+        """Go on after a fault of our own."""
+        kind = type(error)
+        self._observer.watch_failed(kind.__name__)
+        news, self._reported = kind is not self._reported, kind
+        text = "%s: this is a fault of kopylite, please report it: %s; everything is listed again"
+        _log.log(logging.ERROR if news else logging.DEBUG, text, self._name, say(error), exc_info=error)
+        fault = OwnFault(f"kopylite failed on it: {say(error)}")
+        self._state.failed(fault, self._clock.monotonic(), self._clock.random())
 
     def _report(self, error: Exception) -> None:
         """Once for each kind of problem, until the stream has worked again: neither is a retry news, nor that the

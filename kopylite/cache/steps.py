@@ -99,5 +99,9 @@ class WentBack(StreamBroken):
     """The server's version is lower than one that it has sent before."""
 
 
+class OwnFault(WentBack):
+    """kopylite failed on what came. What it has made of the stream is not to be trusted, so all is listed again."""
+
+
 class ClosedEarly(StreamBroken):
     """The server ended a stream cleanly, but at once, or before the initial state was complete."""

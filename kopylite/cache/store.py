@@ -40,11 +40,15 @@ class _Waiter:
 
 
 class Store:
-    """The present objects of one kind, as far as the informer's selection goes."""
+    """The present objects of one kind, as far as the informer's selection goes.
 
-    def __init__(self) -> None:
+    Args:
+        on_index_failure: told the name of an index whenever its function fails on an object.
+    """
+
+    def __init__(self, on_index_failure: Callable[[str], None] = lambda name: None) -> None:
         self._spaces: Spaces = {}
-        self._indexer = Indexer()
+        self._indexer = Indexer(on_index_failure)
         self._newest = ""
         self._waiters: list[_Waiter] = []
         self._body_bytes = 0

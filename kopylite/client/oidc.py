@@ -18,6 +18,7 @@ from urllib.parse import quote, urlencode
 import aiohttp
 import msgspec
 
+from kopylite.boundary import read, say
 from kopylite.client.addresses import environment_proxy, is_loopback, server_url, without_user
 from kopylite.client.credentials import EXPIRY_LEEWAY, CachedCredentials, Identity, check_header
 from kopylite.client.tls import TlsSettings, build_context
@@ -107,12 +108,10 @@ class _Provider:
         return Identity(f"Bearer {self._id_token}", lifetime=left)
 
     def _seconds_left(self, token: str) -> float:
-        parts = token.split(".")
-        try:
-            payload = base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)) if len(parts) == 3 else b""
-            claims = msgspec.json.decode(payload, type=_Claims)
-        except (ValueError, RecursionError):
-            raise KubeconfigError(f"{self._where}: the id-token is no JSON web token; sign in again") from None
+        def refuse(token: str, error: Exception) -> KubeconfigError:
+            return KubeconfigError(f"{self._where}: the id-token is no JSON web token; sign in again")
+
+        claims = read(_claims_of, token, refuse)
         return (claims.exp or 0) - self._clock.now().timestamp()
 
     async def _renew(self) -> _Tokens:
@@ -153,10 +152,17 @@ class _Provider:
                 f"{self._where}: the provider answered HTTP {status} at {without_user(url)}; sign in again if its "
                 "refresh-token has ended"
             )
-        try:
-            return msgspec.json.decode(body, type=kind)
-        except (msgspec.DecodeError, ValueError, RecursionError) as error:
-            raise KubeconfigError(f"{self._where}: the answer of {without_user(url)} is unusable: {error}") from None
+
+        def refuse(body: bytes, error: Exception) -> KubeconfigError:
+            return KubeconfigError(f"{self._where}: the answer of {without_user(url)} is unusable: {say(error)}")
+
+        return read(msgspec.json.Decoder(kind).decode, body, refuse)
+
+
+def _claims_of(token: str) -> _Claims:
+    parts = token.split(".")
+    payload = base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)) if len(parts) == 3 else b""
+    return msgspec.json.decode(payload, type=_Claims)
 
 
 async def _ask(

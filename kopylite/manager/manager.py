@@ -35,7 +35,7 @@ from kopylite.manager.health import liveness, readiness
 from kopylite.manager.options import Options
 from kopylite.manager.reachability import Reachability
 from kopylite.metrics import Metrics
-from kopylite.serving import Address, Answer, Handler, HttpServer, Query, parse_address, probe
+from kopylite.serving import Address, Answer, Handler, HttpServer, Query, guarded, parse_address, probe
 
 logger = logging.getLogger("kopylite.manager")
 
@@ -86,6 +86,7 @@ class Manager:
         self._config = replace(config, user_agent=f"{self.apps[0].name}/kopylite", max_connections=connections)
         self._clock = clock
         self._stall = StallWatch(on_lag=self.metrics.loop_lag.observe, clock=clock)
+        self._ask = guarded(clock.monotonic)
         self._servers = self._plan_servers()
         self._parts: Assembly | None = None
         self._started = False
@@ -235,11 +236,12 @@ class Manager:
         return Answer(200, body, content_type)
 
     def _healthz(self, query: Query) -> Answer:
-        return probe("healthz", liveness(self._stall.check, self._informers(), self.controllers), query)
+        alive = liveness(self._stall.check, self._informers(), self.controllers)
+        return probe("healthz", alive, query, self._ask)
 
     def _readyz(self, query: Query) -> Answer:
         ready = readiness(self._state, self._informers(), self.controllers)
-        return probe("readyz", ready, query)
+        return probe("readyz", ready, query, self._ask)
 
     def _state(self) -> str | None:
         """Why it is not ready though every part may be; None: it is."""

@@ -10,7 +10,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import anyio
 
-from kopylite.boundary import CHANNEL, MAP, PERIODIC
+from kopylite.boundary import CHANNEL, MAP, PERIODIC, PREDICATE
 from kopylite.cache import Informer, Record, SharedCache
 from kopylite.client import Resources
 from kopylite.clock import Clock
@@ -29,6 +29,7 @@ from kopylite.triggers import (
     Handler,
     KindSource,
     PeriodicSource,
+    guard_of,
 )
 
 ALL_NAMESPACES = ("",)
@@ -53,7 +54,7 @@ def sources_of(spec: ControllerSpec, environment: Environment, cache: SharedCach
 
     def add(watch: Watch, default: MakeHandler) -> None:
         make = default if watch.map is None else _mapping(watch.map, watch, spec.timeout, environment, complete.wait)
-        sources.extend(_sources(watch, make, cache, places))
+        sources.extend(_sources(watch, make, cache, places, environment))
 
     add(own, EnqueueObject)
     for watch in spec.owns:
@@ -162,14 +163,18 @@ class CacheGate:
         await anyio.sleep_forever()
 
 
-def _sources(watch: Watch, make: MakeHandler, cache: SharedCache, places: Places) -> Iterator[KindSource]:
-    kind = kind_of(watch.kind)
+def _sources(
+    watch: Watch, make: MakeHandler, cache: SharedCache, places: Places, environment: Environment
+) -> Iterator[KindSource]:
+    kind, predicate = kind_of(watch.kind), watch.predicates
+    observe = partial(environment.on_call, PREDICATE.what)
+    guard = None if predicate is None else guard_of(predicate, environment.clock, observe)
     for namespace in places.of(kind, watch.namespace):
         yield KindSource(
             cache,
             kind,
             make(),
-            predicate=watch.predicates,
+            predicate=guard,
             namespace=namespace,
             labels=watch.labels,
             fields=watch.fields,

@@ -7,28 +7,46 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from kopylite.boundary import CHECK, Guard
 from kopylite.serving.routes import Answer, Query
 
 Check = Callable[[], str | None]
 """One check: None while all is well, else what is wrong in one line."""
 
+Run = Callable[[str, Check], str | None]
+"""Asks one check, by its name."""
 
-def probe(endpoint: str, checks: Mapping[str, Check], query: Query) -> Answer:
+
+def guarded(now: Callable[[], float]) -> Run:
+    """A Run that tells in the log why a check itself failed, once per cause; `now` is a monotonic clock."""
+
+    def ask(check: Check) -> tuple[str | None]:
+        return (check(),)
+
+    guard: Guard[[Check], tuple[str | None]] = Guard(CHECK, ask, name="of a probe", now=now)
+    broken = ("the check itself failed; the log says why",)
+    return lambda name, check: guard.call(lambda: name, broken, check)[0]
+
+
+def probe(endpoint: str, checks: Mapping[str, Check], query: Query, run: Run) -> Answer:
     """Answer a GET of `endpoint` ("healthz" or "readyz") or of `endpoint/name`.
 
     All checks: 200 "ok", or 500 with one line a check; a problem's text is withheld there, for the address may
     face a network. `?verbose` shows the lines of a success too; `?exclude=name`, repeatable, leaves checks out.
     One check: 200 "ok", or 500 with the problem. An unknown name is a 404.
+
+    Args:
+        run: asks a check; a check that raises has failed.
     """
     if query.tail:
         check = checks.get(query.tail)
         if check is None:
             known = ", ".join(sorted(checks)) or "none"
             return _answer(404, f"no check {query.tail!r} in {endpoint}; there are: {known}")
-        problem = _run(check)
+        problem = run(query.tail, check)
         return _answer(200, "ok") if problem is None else _answer(500, f"{query.tail} failed: {problem}")
     excluded = set(query.parameters.get("exclude", ()))
-    problems = {name: _run(check) for name, check in sorted(checks.items()) if name not in excluded}
+    problems = {name: run(name, check) for name, check in sorted(checks.items()) if name not in excluded}
     failed = any(problem is not None for problem in problems.values())
     if not failed and "verbose" not in query.parameters:
         return _answer(200, "ok")
@@ -38,13 +56,6 @@ def probe(endpoint: str, checks: Mapping[str, Check], query: Query) -> Answer:
         lines.append(f"warn: some checks cannot be excluded: no matches for {', '.join(map(repr, unknown))}")
     lines.append(f"{endpoint} check {'failed' if failed else 'passed'}")
     return _answer(500 if failed else 200, "\n".join(lines) + "\n")
-
-
-def _run(check: Check) -> str | None:
-    try:
-        return check()
-    except Exception as error:  # a broken check is a failed one: the probe must answer
-        return f"the check itself failed: {type(error).__name__}"
 
 
 def _answer(status: int, text: str) -> Answer:

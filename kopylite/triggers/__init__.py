@@ -22,7 +22,7 @@ from kopylite.triggers.predicates import (
     predicate,
     resource_version_changed,
 )
-from kopylite.triggers.sources import ChannelSource, KindSource, PeriodicSource
+from kopylite.triggers.sources import ChannelSource, KindSource, PeriodicSource, guard_of
 
 __all__ = [
     "LOW_PRIORITY",
@@ -42,6 +42,7 @@ __all__ = [
     "annotations_changed",
     "event_of",
     "generation_changed",
+    "guard_of",
     "label_selector",
     "labels_changed",
     "predicate",

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from kopylite.boundary import show
+from kopylite.boundary import name_of, show
 from kopylite.cache import LabelSelector, Record, parse_label_selector
 from kopylite.errors import RegistrationError
 from kopylite.triggers.events import Event, EventType
@@ -44,6 +44,10 @@ class _And(Predicate):
     left: Predicate
     right: Predicate
 
+    @property
+    def __name__(self) -> str:
+        return f"{name_of(self.left)} & {name_of(self.right)}"
+
     def __call__(self, event: Event) -> bool:
         return self.left(event) and self.right(event)
 
@@ -53,6 +57,10 @@ class _Or(Predicate):
     left: Predicate
     right: Predicate
 
+    @property
+    def __name__(self) -> str:
+        return f"{name_of(self.left)} | {name_of(self.right)}"
+
     def __call__(self, event: Event) -> bool:
         return self.left(event) or self.right(event)
 
@@ -60,6 +68,10 @@ class _Or(Predicate):
 @dataclass(frozen=True, slots=True)
 class _Not(Predicate):
     inner: Predicate
+
+    @property
+    def __name__(self) -> str:
+        return f"~{name_of(self.inner)}"
 
     def __call__(self, event: Event) -> bool:
         return not self.inner(event)
@@ -71,7 +83,7 @@ class _Function(Predicate):
 
     @property
     def __name__(self) -> str:
-        return str(getattr(self.function, "__name__", type(self.function).__name__))
+        return name_of(self.function)
 
     def __call__(self, event: Event) -> bool:
         passes: Any = self.function(event)

@@ -9,7 +9,7 @@ from typing import Final
 
 import anyio
 
-from kopylite.boundary import CHANNEL, PERIODIC, PREDICATE, ActiveCall, CallFailed, Guard
+from kopylite.boundary import CHANNEL, PERIODIC, PREDICATE, ActiveCall, CallFailed, Guard, name_of
 from kopylite.cache import Delta, Handle, Informer, SharedCache
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.objects import HasKey, Kind
@@ -34,6 +34,21 @@ _log: Final = logging.getLogger("kopylite.triggers")
 REOPEN: Final = RateLimit(first=1.0, longest=60.0)
 
 
+def guard_of(
+    predicate: Predicate, clock: Clock = SYSTEM_CLOCK, observe: Callable[[str, str], None] = lambda name, result: None
+) -> Guard[[Event], bool]:
+    """The guard of a predicate. `observe` is told its name and "error" whenever it fails."""
+    name = name_of(predicate)
+    # Its answer is the user's too: asked for its truth, it may raise.
+    return Guard(
+        PREDICATE,
+        lambda event: bool(predicate(event)),
+        name=name,
+        now=clock.monotonic,
+        observe=lambda result: observe(name, result),
+    )
+
+
 class KindSource:
     """The changes of one kind, by an informer of the shared cache.
 
@@ -44,7 +59,7 @@ class KindSource:
         cache: has the informers.
         kind: what to watch.
         handler: says whose reconcile an event concerns.
-        predicate: drops events. An event on which it raises passes.
+        predicate: drops events. An event on which it raises passes. See `guard_of`.
         namespace: "" for all.
         labels, fields: narrow what the server sends, and thus also what is cached.
         metadata_only: only metadata is sent.
@@ -56,7 +71,7 @@ class KindSource:
         kind: Kind,
         handler: Handler | BackgroundHandler,
         *,
-        predicate: Predicate | None = None,
+        predicate: Predicate | Guard[[Event], bool] | None = None,
         namespace: str = "",
         labels: str = "",
         fields: str = "",
@@ -68,11 +83,7 @@ class KindSource:
         self._cache = cache
         self._watched = kind.kind
         self._handler = handler
-        self._predicate: Guard[[Event], bool] | None = None
-        if predicate is not None:
-            judge = predicate  # its answer is the user's too: asked for its truth, it may raise
-            name = getattr(predicate, "__name__", type(predicate).__name__)
-            self._predicate = Guard(PREDICATE, lambda event: bool(judge(event)), name=name, now=SYSTEM_CLOCK.monotonic)
+        self._predicate = guard_of(predicate) if isinstance(predicate, Predicate) else predicate
         self._handle: Handle | None = None
         self._begun = anyio.Event()
 

@@ -1065,3 +1065,42 @@ def test_an_initial_stream_that_takes_minutes_arrives() -> None:
         assert m.clock.monotonic() > 250
 
     mirror(scenario)
+
+
+@pytest.mark.parametrize("where", ["changed", "replace", "known", "advanced"])
+def test_a_fault_of_our_own_is_told_with_its_traceback_and_everything_is_listed_again(
+    where: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nothing is lost by it, the other kinds go on, and the server is not stormed."""
+
+    async def scenario(m: Mirror) -> None:
+        await m.informer.wait_synced()
+        broken = True
+        works = getattr(m.informer, where)
+
+        def fault(*args: Any) -> Any:
+            if broken:
+                raise ZeroDivisionError("a bug")
+            return works(*args)
+
+        monkeypatch.setattr(m.informer, where, fault)
+        calls = len(m.server.calls)
+        m.server.put("b")
+        if where in ("replace", "known"):  # what a new list needs
+            m.server.compacted = m.server.version
+            await _cut(m)
+            await asyncio.sleep(300)
+            assert not m.informer.synced
+        else:  # a new list mends it at once
+            await m.until(lambda: len(m.server.calls) > calls)
+            await m.in_step(60)
+        assert 1 <= len(m.server.calls) - calls < 100
+        faults = [record for record in caplog.records if "a fault of kopylite" in record.getMessage()]
+        assert [record.levelname for record in faults if record.levelno > logging.DEBUG] == ["ERROR"]
+        assert faults[0].exc_info is not None
+        broken = False
+        await m.in_step(120)
+        assert m.names == {"a", "b"}
+        await m.until(lambda: m.informer.synced)
+
+    mirror(scenario)

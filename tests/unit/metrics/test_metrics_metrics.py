@@ -1,18 +1,24 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import cast
 
+import prometheus_client
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.registry import Collector
 
 from kopylite.cache import InformerStatistics, Phase, Scope
+from kopylite.collectors import Histogram
 from kopylite.metrics import (
     MAX_PRIORITIES,
     OTHER_PRIORITIES,
     QUEUE_BUCKETS,
     RECONCILE_BUCKETS,
-    Histogram,
     Metrics,
 )
 from kopylite.objects import Kind
@@ -204,3 +210,57 @@ def test_a_bucket_counts_every_value_up_to_its_bound(values: list[float]) -> Non
         histogram.observe(one)
     for bound, (label, count) in zip([*QUEUE_BUCKETS, float("inf")], histogram.buckets(), strict=True):
         assert count == sum(one <= bound for one in values), label
+
+
+class Broken(Collector):
+    """Works when it is registered, and not later."""
+
+    def __init__(self, error: BaseException | None) -> None:
+        self.error = error
+
+    def collect(self) -> Iterator[Metric]:
+        yield GaugeMetricFamily("mine", "Half of it", value=1)
+        if self.error is not None:
+            raise self.error
+        yield GaugeMetricFamily("text", "No number", value=cast("float", "many"))
+
+
+@pytest.mark.parametrize("accept", ["", "application/openmetrics-text; version=1.0.0"])
+@pytest.mark.parametrize("error", [RuntimeError("no database"), SystemExit(1), RecursionError(), None])
+def test_a_collector_that_fails_is_left_out_and_the_others_are_shown(
+    error: BaseException | None, accept: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    metrics = Metrics()
+    metrics.controller("shop", workers=1)
+    metrics.registry.register(Broken(error))
+    prometheus_client.Counter("orders", "Of the user", registry=metrics.registry).inc(3)
+    for _ in range(3):
+        text = metrics.exposition(accept)[0].decode()
+    assert "orders_total 3.0" in text
+    assert "controller_runtime_max_concurrent_reconciles" in text
+    assert "mine" not in text
+    assert text.count("# EOF") == bool(accept)
+    assert 'kopylite_calls_total{call="metrics collector",controller="",function="Broken",result="error"}' in text
+    assert len(caplog.messages) == 1
+    assert caplog.messages[0].startswith("metrics collector Broken failed on a scrape: ")
+
+
+def test_a_collector_that_was_taken_out_is_not_asked_any_more() -> None:
+    metrics, broken = Metrics(), Broken(RuntimeError())
+    metrics.registry.register(broken)
+    metrics.registry.unregister(broken)
+    metrics.exposition()
+    assert not metrics.failed_calls
+
+
+def test_calls_of_the_users_functions_are_counted_by_how_they_ended() -> None:
+    metrics = Metrics()
+    numbers = metrics.controller("shop", workers=1)
+    for result in ("success", "success", "timeout"):
+        numbers.called("map function", "owners", result)
+    metrics.informer(Scope(Kind("v1", "Pod"))).index_failed("spec.node")
+    labels = {"controller": "shop", "call": "map function", "function": "owners"}
+    assert value(metrics, "kopylite_calls_total", **labels, result="success") == 2
+    assert value(metrics, "kopylite_calls_total", **labels, result="timeout") == 1
+    labels = {"controller": "", "call": "index function", "function": "spec.node"}
+    assert value(metrics, "kopylite_calls_total", **labels, result="error") == 1

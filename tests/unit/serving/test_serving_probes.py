@@ -1,10 +1,14 @@
 from __future__ import annotations
 
-from kopylite.serving import Answer, Check, Query, probe
+import time
+
+import pytest
+
+from kopylite.serving import Answer, Check, Query, guarded, probe
 
 
 def ask(checks: dict[str, Check], tail: str = "", **parameters: list[str]) -> tuple[int, str]:
-    answer: Answer = probe("readyz", checks, Query(tail, parameters))
+    answer: Answer = probe("readyz", checks, Query(tail, parameters), guarded(time.monotonic))
     return answer.status, answer.body.decode()
 
 
@@ -58,5 +62,21 @@ def test_a_check_that_raises_counts_as_failed_and_hides_the_exceptions_text() ->
 
     status, text = ask({"a": broken}, "a")
     assert status == 500
-    assert "RuntimeError" in text
+    assert "the check itself failed" in text
     assert "hunter2" not in text
+
+
+@pytest.mark.parametrize("error", [RuntimeError("no pool"), SystemExit(3), RecursionError()])
+def test_why_a_check_itself_failed_is_told_in_the_log_once(
+    error: BaseException, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken() -> str | None:
+        raise error
+
+    run = guarded(time.monotonic)
+    for _ in range(3):
+        answer = probe("readyz", {"a": broken, "b": good}, Query("", {}), run)
+        assert answer.status == 500
+        assert b"[+]b ok" in answer.body
+    assert len(caplog.messages) == 1
+    assert caplog.messages[0].startswith(f"health check of a probe failed on a: {type(error).__name__}")

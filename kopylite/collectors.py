@@ -1,0 +1,117 @@
+"""Collectors: what the metrics are made of, and a registry that answers whatever the collectors of the user do."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate
+from typing import Any
+
+from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
+
+from kopylite.boundary import COLLECTOR, Guard
+from kopylite.clock import SYSTEM_CLOCK
+
+Encode = Callable[[Any], bytes]
+
+# Ends a text in the OpenMetrics format.
+END = b"# EOF\n"
+
+Labels = tuple[str, ...]
+
+
+def counter(name: str, text: str, labels: Labels, rows: Iterable[tuple[Labels, float]]) -> Metric:
+    family = CounterMetricFamily(name, text, labels=labels)
+    for values, value in rows:
+        family.add_metric(values, value)
+    return family
+
+
+def gauge(name: str, text: str, labels: Labels, rows: Iterable[tuple[Labels, float]]) -> Metric:
+    family = GaugeMetricFamily(name, text, labels=labels)
+    for values, value in rows:
+        family.add_metric(values, value)
+    return family
+
+
+def histograms(name: str, text: str, labels: Labels, rows: Iterable[tuple[Labels, Histogram]]) -> Metric:
+    family = HistogramMetricFamily(name, text, labels=labels)
+    for values, histogram in rows:
+        family.add_metric(values, histogram.buckets(), histogram.total)
+    return family
+
+
+class Histogram:
+    """Counts by bucket, and the sum."""
+
+    __slots__ = ("bounds", "counts", "total")
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.total = 0.0
+
+    def observe(self, value: float) -> None:
+        self.counts[bisect_left(self.bounds, value)] += 1
+        self.total += value
+
+    def buckets(self) -> list[tuple[str, float]]:
+        """Cumulative, as the exposition format wants them."""
+        names = [*(f"{bound:g}" for bound in self.bounds), "+Inf"]
+        return list(zip(names, accumulate(self.counts), strict=True))
+
+
+class GuardedRegistry(CollectorRegistry):
+    """Has the figures of the process. A collector that fails, or gives what can't be written down, is left out of that
+    scrape, and told of in the log, once per cause.
+
+    Args:
+        on_failure: told the name of each collector that failed.
+    """
+
+    def __init__(self, on_failure: Callable[[str], None] = lambda name: None) -> None:
+        super().__init__()
+        self._on_failure = on_failure
+        self._guards: dict[Collector, Guard[[Encode], bytes]] = {}
+        ProcessCollector(registry=self)
+        PlatformCollector(registry=self)
+        GCCollector(registry=self)
+
+    def register(self, collector: Collector) -> None:
+        super().register(collector)
+        name = type(collector).__name__
+
+        def write(encode: Encode) -> bytes:
+            return encode(_Only([*collector.collect()]))
+
+        self._guards[collector] = Guard(
+            COLLECTOR,
+            write,
+            name=name,
+            now=SYSTEM_CLOCK.monotonic,
+            observe=lambda result: self._on_failure(name),
+        )
+
+    def unregister(self, collector: Collector) -> None:
+        super().unregister(collector)
+        del self._guards[collector]
+
+    def exposition(self, accept: str = "") -> tuple[bytes, str]:
+        """The body of a scrape and its content type, in the format that the Accept header asks for."""
+        encode, content_type = choose_encoder(accept)
+        parts = [guard.call(lambda: "a scrape", b"", encode) for guard in [*self._guards.values()]]
+        whole = b"".join(part.removesuffix(END) for part in parts)
+        return whole + END if content_type.startswith("application/openmetrics-text") else whole, content_type
+
+
+class _Only:
+    """What an encoder needs of a registry."""
+
+    def __init__(self, families: list[Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> list[Metric]:
+        return self._families
