@@ -17,6 +17,9 @@ from kopylite.apiserver.access.reviews import Reviews
 from kopylite.apiserver.access.signing import SigningKey
 from kopylite.apiserver.access.token_requests import TokenRequests
 from kopylite.apiserver.access.tokens import ServiceAccountTokens
+from kopylite.apiserver.admission.limit_ranges import LimitRanger
+from kopylite.apiserver.admission.pod_security import PodSecurity
+from kopylite.apiserver.admission.runtime_classes import RuntimeClasses
 from kopylite.apiserver.builtin.descriptions import describe
 from kopylite.apiserver.builtin.strategies import builtin_resources
 from kopylite.apiserver.controllers.api_services import ApiServices
@@ -79,8 +82,9 @@ class Assembly:
         self._tokens = ServiceAccountTokens(world, key)
         self.openid = OpenId(key)
         self.authenticator = Authenticator(access.tokens, anonymous=access.anonymous, lookup=self._tokens.read)
-        world.mutating += [EscalationCheck(authorizer, rbac), note_requester]
-        world.validating.append(CertificateSigners(authorizer))
+        limits = LimitRanger(world)
+        world.mutating += [limits.mutate, EscalationCheck(authorizer, rbac), RuntimeClasses(world), note_requester]
+        world.validating += [limits.validate, PodSecurity(world), CertificateSigners(authorizer)]
         CrdServing(world, self.core.deleter)
         self.api_services = ApiServices(world)
         self._join_special(authorizer)

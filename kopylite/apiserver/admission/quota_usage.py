@@ -93,14 +93,14 @@ def _containers(spec: Object) -> list[Object]:
 
 def _pod_usage(spec: Object) -> Amounts:
     used: Amounts = {}
-    for name, quantity in _pod_total(spec, "requests").items():
+    for name, quantity in pod_total(spec, "requests").items():
         used[f"requests.{name}"] = quantity
         if name in _PLAIN or name.startswith("hugepages-"):
             used[name] = quantity
-    return used | {f"limits.{name}": quantity for name, quantity in _pod_total(spec, "limits").items()}
+    return used | {f"limits.{name}": quantity for name, quantity in pod_total(spec, "limits").items()}
 
 
-def _pod_total(spec: Object, part: str) -> Amounts:
+def pod_total(spec: Object, part: str) -> Amounts:
     """Of all that runs at a time: the containers with the sidecars, or one init container with the sidecars so far."""
     total: Amounts = {}
     for container in spec.get("containers") or ():

@@ -14,8 +14,8 @@ from kopylite.apiserver.admission.quota_usage import (
     unspecified,
     usage_of,
 )
-from kopylite.apiserver.world import Admission, World, qualified_details
-from kopylite.errors import Forbidden
+from kopylite.apiserver.admission.refusals import forbidden
+from kopylite.apiserver.world import Admission, World
 
 STORAGE = "resourcequotas"
 # What an update can make grow.
@@ -60,7 +60,7 @@ class Quotas:
         hard = quantities((quota.get("status") or {}).get("hard") or quota["spec"].get("hard"))
         name = quota["metadata"]["name"]
         if storage == "pods" and old is None and (missing := unspecified(obj["spec"], hard)):
-            raise _forbidden(admission, f"failed quota: {name}: must specify {missing}")
+            raise forbidden(admission, f"failed quota: {name}: must specify {missing}")
         wanted = usage_of(storage, obj)
         if old is not None:
             wanted = add(wanted, usage_of(storage, old), sign=-1)
@@ -73,7 +73,7 @@ class Quotas:
         if exceeded:
             parts = (_shown(amounts, exceeded) for amounts in (wanted, used, hard))
             text = "exceeded quota: {}, requested: {}, used: {}, limited: {}"
-            raise _forbidden(admission, text.format(name, *parts))
+            raise forbidden(admission, text.format(name, *parts))
 
     def _records(self, storage: str, namespace: str) -> Iterator[Any]:
         store = self._world.store
@@ -83,13 +83,6 @@ class Quotas:
 
 def _shown(amounts: Amounts, names: list[str]) -> str:
     return ",".join(f"{name}={amounts[name].text()}" for name in names)
-
-
-def _forbidden(admission: Admission, text: str) -> Forbidden:
-    resource = admission.call.resource
-    name = str((admission.obj or {})["metadata"].get("name", ""))
-    details = qualified_details(resource, name)
-    return Forbidden(f'{resource.qualified} "{name}" is forbidden: {text}', details=details)
 
 
 def in_scope(quota: Mapping[str, Any], storage: str, obj: Object) -> bool:

@@ -10,13 +10,13 @@ import base64
 from typing import Any
 
 from kopylite.apiserver.builtin.quantities import parse_quantity
+from kopylite.apiserver.builtin.validation_groups import SYSTEM_PRIORITIES
 from kopylite.apiserver.patching.copying import copied
 from kopylite.apiserver.resources.strategy import Environment
 from kopylite.errors import Forbidden
 
 Object = dict[str, Any]
 
-_SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 _NOT_READY, _UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
 _RESIZABLE = ("containers", "initContainers")
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
@@ -39,10 +39,10 @@ def create_pod(pod: Object, environment: Environment) -> None:
         ]
     status["qosClass"] = qos_class(spec)
     _set_priority(pod, environment)
-    _add_tolerations(spec)
+    add_tolerations(spec)
 
 
-def _add_tolerations(spec: Object) -> None:
+def add_tolerations(spec: Object) -> None:
     """A pod stays for five minutes on a node that is not ready, unless it says otherwise."""
     tolerations = spec.get("tolerations") or []
     for taint in (_NOT_READY, _UNREACHABLE):
@@ -61,7 +61,7 @@ def _set_priority(pod: Object, environment: Environment) -> None:
     classes = list(environment.objects("priorityclasses.scheduling.k8s.io"))
     if name:
         found = next((c for c in classes if c["metadata"]["name"] == name), None)
-        if found is None and name not in _SYSTEM_PRIORITIES:
+        if found is None and name not in SYSTEM_PRIORITIES:
             who = pod["metadata"].get("name") or pod["metadata"].get("generateName", "")
             raise Forbidden(
                 f'pods "{who}" is forbidden: no PriorityClass with name {name} was found',
@@ -72,16 +72,21 @@ def _set_priority(pod: Object, environment: Environment) -> None:
         found = min(defaults, key=lambda c: c["value"], default=None)
         if found is not None:
             spec["priorityClassName"] = found["metadata"]["name"]
-    spec["priority"] = found["value"] if found is not None else _SYSTEM_PRIORITIES.get(name or "", 0)
+    value = found["value"] if found is not None else SYSTEM_PRIORITIES.get(name or "", 0)
     policy = (found or {}).get("preemptionPolicy", "PreemptLowerPriority")
-    asked = spec.setdefault("preemptionPolicy", policy)
-    if asked != policy:
-        who = pod["metadata"].get("name") or pod["metadata"].get("generateName", "")
-        raise Forbidden(
-            f'pods "{who}" is forbidden: the string value of PreemptionPolicy ({asked}) must not be provided in pod '
-            f"spec; priority admission controller computed {policy} from the given PriorityClass name",
-            details={"name": who, "kind": "pods"},
-        )
+    for field, computed, what in (
+        ("priority", value, "integer value of priority"),
+        ("preemptionPolicy", policy, "string value of PreemptionPolicy"),
+    ):
+        asked = spec.get(field)
+        if asked is not None and asked != computed:
+            who = pod["metadata"].get("name") or pod["metadata"].get("generateName", "")
+            raise Forbidden(
+                f'pods "{who}" is forbidden: the {what} ({asked}) must not be provided in pod spec; priority admission '
+                f"controller computed {computed} from the given PriorityClass name",
+                details={"name": who, "kind": "pods"},
+            )
+        spec[field] = computed
 
 
 def qos_class(spec: Object) -> str:
@@ -117,7 +122,7 @@ def update_pod(pod: Object, old: Object, environment: Environment) -> None:
     for field in ("priority", "preemptionPolicy"):
         if field in old["spec"]:
             pod["spec"].setdefault(field, old["spec"][field])
-    _add_tolerations(pod["spec"])
+    add_tolerations(pod["spec"])
 
 
 def update_pod_status(pod: Object, old: Object, environment: Environment) -> None:

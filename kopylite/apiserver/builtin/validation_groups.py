@@ -12,6 +12,7 @@ from kopylite.apiserver.schema.names import label_errors, path_segment_errors
 
 RBAC = "rbac.authorization.k8s.io"
 MAX_USER_PRIORITY = 1_000_000_000
+SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
 
 def pod_disruption_budget(obj: Object) -> Errors:
@@ -226,7 +227,15 @@ def update_storage_class(new: Object, old: Object) -> Errors:
 
 def priority_class(obj: Object) -> Errors:
     found: Errors = []
-    if obj["value"] > MAX_USER_PRIORITY and not obj["metadata"].get("name", "").startswith("system-"):
+    name = obj["metadata"].get("name", "")
+    if name.startswith("system-"):
+        text = "priority class names with 'system-' prefix are reserved for system use only. error: "
+        if name not in SYSTEM_PRIORITIES:
+            found.append(forbidden("metadata.name", f"{text}{name} is not a known system priority class"))
+        elif obj["value"] != SYSTEM_PRIORITIES[name]:
+            text += f"value of {name} PriorityClass must be {SYSTEM_PRIORITIES[name]}"
+            found.append(forbidden("metadata.name", text))
+    elif obj["value"] > MAX_USER_PRIORITY:
         text = f"maximum allowed value of a user defined priority is {MAX_USER_PRIORITY}"
         found.append(forbidden("value", text))
     policies = ("PreemptLowerPriority", "Never")
