@@ -9,19 +9,14 @@ from typing import Any, TypeVar, Unpack, overload
 from pydantic import BaseModel
 
 from kopylite.client.api import Api, WriteListener, told
-from kopylite.client.changes import adapter_like, as_read, status_change
+from kopylite.client.changes import Change, adapter_like, as_read, status_change
 from kopylite.client.codec import decode_identity
-from kopylite.client.live import (
-    FIELD_MANAGER,
-    LiveClient,
-    WriteParams,
-    object_key,
-    wire_and_adapter,
-)
+from kopylite.client.live import FIELD_MANAGER, LiveClient, WriteParams, object_key, wire_and_adapter
 from kopylite.client.misfits import Invalid, Misfits
 from kopylite.client.patches import add_finalizer, remove_finalizer
 from kopylite.client.recent import CacheReader, NoCache, RecentWrites, no_index
 from kopylite.client.resources import Resources
+from kopylite.client.stale import look_again
 from kopylite.client.status import through_status
 from kopylite.client.transport import Transport
 from kopylite.client.upsert import Outcome, Upserts
@@ -38,6 +33,7 @@ from kopylite.objects import (
     kind_of,
     set_controller_reference,
 )
+from kopylite.objects.reading import bytes_of
 
 T = TypeVar("T")
 
@@ -303,7 +299,7 @@ class Client(LiveClient):
             exact: the status is exactly this: what was read and is not in it goes.
 
         Returns:
-            The object as stored; `obj` itself when nothing was sent.
+            The object as stored; `obj` itself when it is the newest that is known, and has it all.
 
         Raises:
             Conflict: the object was made anew since it was read, or a list or map that is to be replaced was changed.
@@ -350,6 +346,11 @@ class Client(LiveClient):
         return obj
 
     sends_all = False
+
+    async def _change(self, obj: Any, change: Change, subresource: str | None, options: WriteOptions) -> Any:
+        if change.merged is change.stored or bytes_of(obj) is None:
+            obj, change = await look_again(obj, change, self._recent, self._read)
+        return await super()._change(obj, change, subresource, options)
 
     async def _patch_finalizers(self, obj: T, steps: builtins.list[dict[str, Any]], params: WriteParams) -> T:
         if not steps:

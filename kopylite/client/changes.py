@@ -6,7 +6,7 @@ that, so a value that was edited in place, and is then handed back, is a change 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel
@@ -30,11 +30,13 @@ class Change(NamedTuple):
         field: what is known of the kind's fields.
         stored: the object as it was read, in wire form.
         merged: as it is wanted; `stored` itself when it is so already.
+        again: makes the change from another state of the object; None: it is none to any state.
     """
 
     field: Field
     stored: dict[str, Any]
     merged: dict[str, Any]
+    again: Callable[[Any], Change] | None
 
 
 def as_read(obj: Any) -> dict[str, Any]:
@@ -50,10 +52,11 @@ def field_of(obj: Any) -> Field:
 
 def merge_change(obj: Any, patch: Mapping[str, Any]) -> Change:
     """The change that a JSON merge patch is. A list in it is the whole list, as merge patches have it."""
-    stored, field, desired = as_read(obj), field_of(obj), wire_value(patch)
+    stored, field, desired = as_read(obj), field_of(obj), wire_value(patch, name=f"{kind_of(obj)} {key_of(obj)}")
     lists = [part for part in parts_of(desired) if isinstance(part, list)]
     literal = {id(part): part for found in lists for part in parts_of(found)}
-    return Change(field, stored, Overlay(literal, partial=True).merge(stored, desired, field))
+    merged = Overlay(literal, partial=True).merge(stored, desired, field)
+    return Change(field, stored, merged, lambda newer: merge_change(newer, patch))
 
 
 def status_change(obj: Any, status: Any, *, exact: bool = False) -> Change:
@@ -66,6 +69,8 @@ def status_change(obj: Any, status: Any, *, exact: bool = False) -> Change:
     Args:
         exact: what the status leaves out goes.
     """
+    if isinstance(status, Mapping):
+        wire_value({"status": status}, name=f"{kind_of(obj)} {key_of(obj)}")  # refused with its path, before it is cut
     stored, field = as_read(obj), field_of(obj)
     own = obj.get("status") if isinstance(obj, dict) else getattr(obj, "status", None)
     whole = exact or (status is own and own is not None)
@@ -76,7 +81,10 @@ def status_change(obj: Any, status: Any, *, exact: bool = False) -> Change:
     literal |= {id(part): part for found in lists for element in found for part in parts_of(element)}
     before = stored.get("status") or {}
     merged = Overlay(literal, partial=True).merge(before, desired, field.child("status"))
-    return Change(field, stored, stored if merged is before else {**stored, "status": merged})
+    # The object's own status, as it was read, asks for nothing.
+    asks_nothing = status is own and bytes_of(obj) is not None and not exact
+    again = None if asks_nothing else lambda newer: status_change(newer, status, exact=exact)
+    return Change(field, stored, stored if merged is before else {**stored, "status": merged}, again)
 
 
 def _desired(

@@ -257,6 +257,7 @@ S = TypeVar("S", bound=_Fields)
 
 
 def _resolve(values: S, folder: Path, *names: str) -> S:
-    """The same with absolute paths: what is relative is so to the folder of its kubeconfig."""
-    changes = {name: str(folder / text) for name in names if (text := getattr(values, name))}
+    """The same with absolute paths: what is relative is so to the folder of its kubeconfig, `..` by the text alone."""
+    texts = {name: text for name in names if (text := getattr(values, name))}
+    changes = {name: os.path.normpath(folder / text) for name, text in texts.items() if not os.path.isabs(text)}
     return msgspec.structs.replace(values, **changes) if changes else values

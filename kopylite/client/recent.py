@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -141,7 +142,7 @@ class RecentWrites:
         ask: the present version of the server's objects of a kind in a namespace ("": in all).
     """
 
-    __slots__ = ("_ask", "_cache", "_clock", "_floors", "_pending", "_sweep_at", "_trusted")
+    __slots__ = ("_ask", "_cache", "_clock", "_floors", "_latest", "_pending", "_sweep_at", "_trusted")
 
     def __init__(self, cache: CacheReader, clock: Clock = SYSTEM_CLOCK, ask: Ask | None = None) -> None:
         self._cache = cache
@@ -153,6 +154,8 @@ class RecentWrites:
         self._floors: dict[GroupKind, dict[str, Doubt]] = {}
         # The caches, by namespace, that have reached the floors of the time when they were met first.
         self._trusted: dict[GroupKind, dict[str, ref[StoreReader]]] = {}
+        # The versions of the last writes, also of kinds that no cache has.
+        self._latest: OrderedDict[tuple[GroupKind, ObjectKey], str] = OrderedDict()
         self._sweep_at = _FIRST_SWEEP
 
     def __len__(self) -> int:
@@ -162,6 +165,9 @@ class RecentWrites:
     # For the client that writes
 
     def written(self, kind: Kind, key: ObjectKey, uid: str, version: str) -> None:
+        self._latest[kind.group_kind, key] = newer(version, self._latest.pop((kind.group_kind, key), ""))
+        if len(self._latest) > MAX_PENDING:
+            self._latest.popitem(last=False)
         known = self._pending.get(kind.group_kind, {}).get(key)
         stores = self._meet(kind, key, Doubt(self._clock.monotonic(), version))
         # Answers may overtake each other, and a uid that is gone does not come back.
@@ -192,6 +198,13 @@ class RecentWrites:
             self._note(kind, key, entry)
 
     # For the client that reads
+
+    def knows_newer(self, kind: Kind, key: ObjectKey, version: str) -> bool:
+        """Whether a cache shows a newer version of an object, or one of the last 10,000 writes gave it one."""
+        store = self._cache.store_for(kind, key.namespace)
+        shown = store.get(key) if store is not None else None
+        versions = self._latest.get((kind.group_kind, key), ""), shown.resource_version if shown is not None else ""
+        return any(found and compare_versions(found, version) > 0 for found in versions)
 
     async def settled(self, kind: Kind, key: ObjectKey, store: StoreReader) -> bool:
         """Whether the store shows all that was written to an object. Waits for it, 2 s at most."""

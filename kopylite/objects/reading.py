@@ -36,11 +36,15 @@ def bytes_of(obj: Any) -> bytes | None:
 
 
 def parts_of(value: Any) -> list[Any]:
-    """All maps, lists and models in a value, itself included, by Python's own structure."""
+    """All maps, lists and models in a value, itself included and each once, by Python's own structure."""
     found: list[Any] = []
+    seen: set[int] = set()
     waiting = [value]
     while waiting:
         part = waiting.pop()
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
         if isinstance(part, dict):
             inside: Any = part.values()
         elif isinstance(part, list):

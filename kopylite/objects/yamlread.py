@@ -29,6 +29,8 @@ _Parser: Any = getattr(yaml, "CLoader", yaml.Loader)
 _NO_MERGE = "map merge requires map or sequence of maps as the value"
 _MERGE_TAG = "tag:yaml.org,2002:merge"
 _BLANK = re.compile(r"\s*")
+# Escapes within JSON's strings: a pair of surrogates, half a pair, any other one.
+_ESCAPE = re.compile(r"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)")
 
 
 class YamlError(UsageError, ValueError):
@@ -102,6 +104,8 @@ def _decoded(data: bytes | str, where: str) -> str:
 def _read_json(text: str, found: list[Any]) -> tuple[int, json.JSONDecodeError | None]:
     """Append the JSON values one after the other; gives the end of the last, and the problem with what follows it."""
     decoder = json.JSONDecoder(parse_float=number, parse_int=number, parse_constant=_no_json)
+    # Half a pair of surrogates is no text. Go puts the replacement character there.
+    text = _ESCAPE.sub(lambda escape: "\\ufffd" if escape[1] else escape[0], text)
     end = 0
     while True:
         start = _BLANK.match(text, end).end()  # type: ignore[union-attr]  # it matches nothing, too
@@ -122,22 +126,25 @@ def _no_json(word: str) -> Any:
 
 
 def _read_chunks(text: str, where: str, line: int) -> Iterator[Any]:
-    """Cut at lines that begin with `---`, as kubectl does before it parses anything."""
+    """Cut at lines that begin with `---`, as kubectl does before it parses anything.
+
+    Each line has its end, the last one too: a block scalar in front of a `---` keeps its own.
+    """
     chunk: list[str] = []
     start = line
-    for row in text.split("\n"):
+    for row in text.removesuffix("\n").split("\n"):
         if row.startswith("---"):
             rest = row[3:].strip()
             if rest and not rest.startswith("#"):
                 raise YamlError("a line with --- ends a document; nothing but a comment may follow it", line + 1, where)
             if chunk:
-                yield _read("\n".join(chunk), where, start, None)
+                yield _read("".join(chunk), where, start, None)
             chunk, start = [], line + 1
         else:
-            chunk.append(row)
+            chunk.append(f"{row}\n")
         line += 1
     if chunk:
-        yield _read("\n".join(chunk), where, start, None)
+        yield _read("".join(chunk), where, start, None)
 
 
 def _read(text: str, where: str, line: int, repeated: list[str] | None) -> Any:

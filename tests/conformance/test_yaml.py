@@ -91,9 +91,10 @@ def readable(text: str) -> bool:
         to_yaml([thing({"a": 1})]).encode("utf-16"),
         b'{"apiVersion": "e/v1",\t"kind": "A", "metadata": {"name": "a"}, "n": 1.0}{"kind": "B", "metadata": {}}',
         b"apiVersion: e/v1\nkind: A\nmetadata: {name: a}\nspec:\n  b: 2\n  <<: {b: 1}\n  c: 1\n  c: 2\n",
+        b"kind: A\nmetadata: {}\na: |\n  x\n---\nkind: A\nmetadata: {}\na: |+\n  x\n\n---\n",
         b"# only a comment\n---\nkind: A\nmetadata: &m {name: a}\nother: *m\n--- # next\n---\nnull\n",
     ],
-    ids=["utf-16", "json", "merges", "documents"],
+    ids=["utf-16", "json", "merges", "blocks", "documents"],
 )
 def test_we_read_files_as_kubectl_does(kubectl: str, data: bytes) -> None:
     assert read_documents(data) == by_kubectl(kubectl, data)

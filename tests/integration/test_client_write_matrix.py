@@ -270,3 +270,28 @@ async def test_both_writes_are_there_in_the_end(
     if field == "plain" and name in NAME_THE_LIST:
         expected = wanted(field)
     assert end == expected
+
+
+async def test_a_status_of_an_object_that_was_not_read_takes_and_leaves_others_theirs(
+    cluster: Cluster, client: Client, namespace: str
+) -> None:
+    await cluster.install_crds(Thing)
+    metadata = {"name": "thing", "namespace": namespace}
+    named = {"apiVersion": THING.api_version, "kind": THING.kind, "metadata": metadata}
+    stored = await client.create(Unstructured(named))
+    read = await client.patch_status(stored, body("1"))
+    await client.patch(
+        THING, read, {"status": {"conditions": body("1", more=True)["conditions"]}}, subresource="status"
+    )
+    copied = Unstructured(dict(read))  # without what it was read from
+    copied["status"] = {"scalar": "2", "conditions": [{"type": "mine", "value": "2"}]}
+    await client.patch_status(copied, copied["status"])
+    by_hand = Unstructured(named | {"status": {"scalar": "2", "conditions": [{"type": "theirs", "value": "3"}]}})
+    await client.patch_status(by_hand, by_hand["status"])
+    values = {"mine": "2", "theirs": "3", "more": "1"}
+    conditions = [{"type": name, "value": value} for name, value in values.items()]
+    end = (await client.live.get(THING, read))["status"]
+    assert end == body("1") | {"scalar": "2", "conditions": conditions}
+    changed = Unstructured(dict(copied))  # with a list that somebody else has changed meanwhile
+    with pytest.raises(Conflict, match="plain was changed"):
+        await client.patch_status(changed, {"plain": ["mine"]})

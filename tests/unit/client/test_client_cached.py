@@ -8,7 +8,7 @@ from kubernetes_asyncio.client import V1Deployment, V1DeploymentStatus
 from pydantic import BaseModel
 
 from kopylite.client import ApiResponse, Client
-from kopylite.errors import Conflict, KindNotFound, NotFound, RequestTimeout, UsageError
+from kopylite.errors import Conflict, EncodeError, KindNotFound, NotFound, RequestTimeout, UsageError
 from kopylite.objects import CustomResource, Kind, ObjectKey, ObjectMeta, Unstructured
 from tests.unit.client.memcache import MemoryCache
 from tests.unit.client.memory import MemoryServer
@@ -340,3 +340,61 @@ async def test_a_kind_that_is_not_served_is_no_missing_object(world: World) -> N
     world.server.answers = [ApiResponse(404, {}, b"404 page not found")]
     with pytest.raises(KindNotFound):
         await world.client.find(SECRET, KEY)
+
+
+async def test_what_an_older_object_has_already_is_sent_when_a_newer_one_was_written_otherwise(world: World) -> None:
+    for cached in (True, False):
+        kind = CM if cached else SECRET
+        metadata = {"name": "a", "namespace": "shop"}
+        first = Unstructured({"apiVersion": "v1", "kind": kind.kind, "metadata": metadata, "data": {"x": "1"}})
+        old = await world.client.create(first)
+        await world.client.patch(kind, KEY, {"data": {"x": "2"}})
+        if cached:
+            world.show()
+        answer = await world.client.patch(old, {"data": {"x": "1"}})
+        assert (await world.client.live.get(kind, KEY))["data"] == {"x": "1"} == answer["data"], kind
+
+
+async def test_a_patch_that_changes_nothing_of_an_older_object_returns_the_newest_one(world: World) -> None:
+    old = await world.create(x="1")
+    await world.client.patch(CM, KEY, {"data": {"y": "2"}})
+    world.show()
+    sent = len(world.server.sent)
+    answer = await world.client.patch(old, {"data": {"x": "1"}})
+    assert (answer["data"], len(world.server.sent)) == ({"x": "1", "y": "2"}, sent)
+
+
+async def test_a_list_that_an_older_object_has_is_not_put_over_a_newer_one(world: World) -> None:
+    old = await world.create(x="1")
+    old = await world.client.patch(old, {"items": ["a"]})
+    await world.client.patch(CM, KEY, {"items": ["a", "b"]})
+    world.show()
+    with pytest.raises(Conflict, match="items was changed"):
+        await world.client.patch(old, {"items": ["a"]})
+
+
+async def test_a_status_of_an_older_object_is_sent_too(world: World) -> None:
+    old = await world.client.patch_status(await myapp(world), {"message": "a"})
+    await world.client.patch(MyApp, KEY, {"status": {"message": "b"}}, subresource="status")
+    world.show()
+    answer = await world.client.patch_status(old, {"message": "a"})
+    assert answer.status.message == "a" == (await world.client.live.get(MyApp, KEY)).status.message
+
+
+async def test_an_object_built_by_hand_does_not_tell_what_is_stored(world: World) -> None:
+    await world.create(x="1")
+    world.show()
+    metadata = {"name": "a", "namespace": "shop"}
+    mine = Unstructured({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"x": "2"}})
+    assert (await world.client.patch(mine, {"data": {"x": "2"}}))["data"] == {"x": "2"}
+    assert (await world.client.live.get(CM, KEY))["data"] == {"x": "2"}
+
+
+async def test_a_status_that_cannot_be_sent_is_refused_with_object_and_path(world: World) -> None:
+    app = await myapp(world)
+    cycle: dict[str, Any] = {}
+    cycle["a"] = cycle
+    with pytest.raises(EncodeError, match=r"MyApp.*shop/a.*status\.list\.a is nan"):
+        await world.client.patch_status(app, {"list": {"a": float("nan")}})
+    with pytest.raises(EncodeError, match=r"MyApp.*shop/a.*contains itself"):
+        await world.client.patch_status(app, cycle)

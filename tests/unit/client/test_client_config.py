@@ -260,6 +260,7 @@ def test_an_exec_command_with_a_separator_is_relative_to_its_kubeconfig(tmp_path
         return spec.command
 
     assert command("./bin/x") == str(tmp_path / "bin" / "x")
+    assert command("./missing/../bin/x") == str(tmp_path / "bin" / "x"), "as Go has it: by the text alone"
     assert command("aws") == "aws"
 
 

@@ -175,3 +175,13 @@ def test_numbers_that_no_object_can_hold_are_not_written() -> None:
     for number in (float("nan"), float("inf")):
         with pytest.raises(ValueError, match="no number"):
             to_yaml([{"a": number}])
+
+
+def test_a_block_scalar_before_the_next_document_keeps_its_line_break() -> None:
+    text = "a: |\n  x\n---\na: |+\n  x\n\n---\na: >-\n  x\n---\na: |\n  x"
+    assert [document["a"] for document in read_documents(text)] == ["x\n", "x\n\n", "x", "x\n"]
+
+
+def test_half_a_pair_of_surrogates_in_json_is_the_replacement_character() -> None:
+    text = r'{"a": "\ud83d\ude00 \ud83d \\ud83d \uDE00\ud83d\ude00", "\ud800": 1}'
+    assert read_documents(text) == [{"a": "\U0001f600 \ufffd \\ud83d \ufffd\U0001f600", "\ufffd": 1}]
