@@ -73,9 +73,7 @@ class Front:
         long = len(response.body) > _COMPRESS_BYTES and response.content_type.startswith("application/")
         if long and "gzip" in request.headers.get("accept-encoding", ""):
             answer.enable_compression(web.ContentCoding.gzip)
-            others = answer.headers.popall("Vary", [])
-            for header in ("Accept-Encoding", *others):
-                answer.headers.add("Vary", header)
+            answer.headers.setdefault("Vary", "Accept-Encoding")
         return answer
 
     async def _stream(self, http: web.BaseRequest, request: Request, response: Response) -> web.StreamResponse:
@@ -102,6 +100,9 @@ class Front:
             }
         )
         headers.update(response.headers)
+        if "Vary" in response.headers:  # upstream sends one for each value
+            headers.popall("Vary")
+            headers.extend(("Vary", value) for value in response.headers["Vary"].split(", "))
         for text in bounded_warnings(response.warnings):
             headers.add("Warning", text)
         return headers

@@ -45,7 +45,7 @@ class OpenApiEndpoint:
     def _swagger(self, request: Request) -> Response:
         document = self._documents.swagger()
         if not wants(request, PROTOBUF):
-            return _accepted(request, document, {"Vary": "Accept"})
+            return _accepted(request, document, {"Vary": "Accept-Encoding, Accept"})
         if self._encoded[0] is not document:
             self._encoded = document, to_protobuf(document)
         # Upstream cannot say its own name: an @ has no place in a media type.
