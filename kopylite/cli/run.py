@@ -7,6 +7,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +19,12 @@ from kopylite.errors import ConnectionFailed, KopyliteError, KubeconfigError, Re
 
 if TYPE_CHECKING:
     from kopylite.app import App
-    from kopylite.manager import Options
+    from kopylite.manager import Manager, Options
 
 logger = logging.getLogger(__name__)
+
+# Seconds after the grace period for what was cancelled to clean up, for the last Events, and for connections to close.
+OVERTIME = 10.0
 
 EPILOG = f"""\
 examples:
@@ -190,8 +194,17 @@ async def _operate(apps: Sequence[App], args: argparse.Namespace, signals: StopS
     except RegistrationError as error:
         raise RegistrationError(f"{', '.join(args.target)}: {error}") from None
     asyncio.get_running_loop().set_exception_handler(on_loop_error)
-    with signals.passed_to(manager.stop):
+    with signals.passed_to(manager.stop, within=args.grace_period + OVERTIME, left=partial(_left, manager)):
         return await manager.run()
+
+
+def _left(manager: Manager) -> str:
+    """The functions of the user that still run."""
+    runs = [f"reconcile of {run.request}" for each in manager.controllers for run in each.active_runs()]
+    calls = [
+        f"{call.what} {call.name} of {call.subject}" for each in manager.controllers for call in each.active_calls()
+    ]
+    return ", ".join(runs + calls)
 
 
 def on_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

@@ -13,9 +13,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from types import FrameType, TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kopylite.cli.exitcodes import Exit
+
+if TYPE_CHECKING:
+    from threading import Timer
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -38,6 +41,8 @@ class StopSignals:
         self.asked = ""
         self.nothing_to_end = True
         self._early = early
+        self._code: int | None = None
+        self._overtime: Timer | None = None
         self._stop: Callable[[], object] | None = None
         self._before: dict[signal.Signals, Any] = {}
 
@@ -48,6 +53,8 @@ class StopSignals:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._overtime is not None:
+            self._overtime.cancel()
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
@@ -59,8 +66,16 @@ class StopSignals:
         self.__enter__()
 
     @contextmanager
-    def passed_to(self, stop: Callable[[], None]) -> Iterator[None]:
-        """Call `stop` on the running event loop when a signal comes, or if one came already."""
+    def passed_to(
+        self, stop: Callable[[], None], *, within: float | None = None, left: Callable[[], str] = lambda: ""
+    ) -> Iterator[None]:
+        """Call `stop` on the running event loop when a signal comes, or if one came already.
+
+        Args:
+            within: seconds after which a process that has not ended then is ended; None: it may take for ever, as it
+                does where user code catches its cancellation, or has threads that nobody stops.
+            left: what keeps it, for the log.
+        """
         import asyncio
         import logging
 
@@ -68,6 +83,8 @@ class StopSignals:
 
         def begin() -> None:
             logging.getLogger(__name__).info("%s: stopping; another signal ends the process at once", self.asked)
+            if within is not None:
+                self._end_after(within, left)
             stop()
 
         for number in SIGNALS:
@@ -83,7 +100,24 @@ class StopSignals:
     def ended(self, code: int) -> None:
         """All is done, and the process is about to end with `code`: a signal can only hasten that."""
         self._stop = None
-        self._early, self.asked, self.nothing_to_end = code, "", True
+        self._code = self._early = code
+        self.asked, self.nothing_to_end = "", True
+
+    def _end_after(self, seconds: float, left: Callable[[], str]) -> None:
+        """By a thread: the event loop may be blocked, or gone."""
+        import logging
+        import threading
+
+        def end() -> None:
+            others = [thread.name for thread in threading.enumerate() if not thread.daemon]
+            what = left() or f"the threads {', '.join(others)}"
+            text = "the process has not ended within %.0f s, and is ended now; what does not heed its end: %s"
+            logging.getLogger(__name__).error(text, seconds, what)
+            os._exit(Exit.UNFINISHED if self._code is None else self._code)
+
+        self._overtime = threading.Timer(seconds, end)
+        self._overtime.daemon = True
+        self._overtime.start()
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self.asked:

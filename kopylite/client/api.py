@@ -97,12 +97,12 @@ class Api:
         self.resources = resources or Resources(transport)
         self._listener = listener
 
-    async def is_namespaced(self, kind: Kind) -> bool:
-        """The scope of a kind; the server is asked at most once."""
-        return (await self._resource(kind)).namespaced
+    async def is_namespaced(self, kind: Kind, namespace: str = "") -> bool:
+        """The scope of a kind; the server is asked once, and again where the caller has a namespace for it."""
+        return (await self._collection(kind, namespace)).namespaced
 
     async def get(self, kind: Kind, key: ObjectKey, subresource: str | None = None) -> bytes:
-        resource = await self._resource(kind)
+        resource = await self._resource(kind, key)
         request = verbs.get(resource, key, subresource)
         response = await self.transport.request(request)
         if response.status < 300:
@@ -117,7 +117,7 @@ class Api:
         Read page by page. When the server drops that state in the middle, because it takes longer than the server
         keeps it, the list is read again in one piece, which takes what it takes: silence is limited, length is not.
         """
-        resource = await self._resource(kind)
+        resource = await self._collection(kind, namespace)
         try:
             return await self._pages(resource, namespace, selection)
         except Expired:
@@ -125,12 +125,12 @@ class Api:
 
     async def newest(self, kind: Kind, namespace: str) -> str:
         """The present version of a kind's objects in a namespace, or ("") in all: every answered write is in it."""
-        resource = await self._resource(kind)
+        resource = await self._collection(kind, namespace)
         page = await self._send(verbs.list_page(resource, namespace, limit=1), resource)
         return decode_list(page, kind).resource_version
 
     async def create(self, kind: Kind, namespace: str, wire: Mapping[str, Any], options: WriteOptions = PLAIN) -> bytes:
-        resource = await self._resource(kind)
+        resource = await self._resource(kind, ObjectKey(namespace, ""))
         key = ObjectKey(namespace, meta_of(wire).get("name") or "")
         request = verbs.create(resource, namespace, _body(kind, key, wire), options)
         return await self._write(request, resource, key, dry_run=options.dry_run)
@@ -139,7 +139,7 @@ class Api:
         self, kind: Kind, key: ObjectKey, subresource: str, wire: Mapping[str, Any], options: WriteOptions = PLAIN
     ) -> bytes:
         """Post to a sub-resource of an object: eviction, binding, token."""
-        resource = await self._resource(kind)
+        resource = await self._resource(kind, key)
         request = verbs.create_subresource(resource, key, subresource, _body(kind, key, wire), options)
         # A token is made, and nothing is changed.
         silent = options.dry_run or subresource == "token"
@@ -152,7 +152,7 @@ class Api:
         key = key_of(wire)
         if not meta_of(wire).get("resourceVersion"):
             raise UsageError(f"update of {kind} {key}: it has no resourceVersion; read it first, or use patch or apply")
-        resource = await self._resource(kind)
+        resource = await self._resource(kind, key)
         request = verbs.update(resource, key, _body(kind, key, wire), subresource, options)
         return await self._write(request, resource, key, subresource, dry_run=options.dry_run)
 
@@ -171,7 +171,7 @@ class Api:
             Conflict: also when a `test` of a JSON patch failed, or the patch has another uid than the object: it is
                 not what the patch was made for.
         """
-        resource = await self._resource(kind)
+        resource = await self._resource(kind, key)
         request = verbs.patch(resource, key, _body(kind, key, patch), patch_type, subresource, options)
         try:
             return await self._write(request, resource, key, subresource, dry_run=options.dry_run)
@@ -185,7 +185,7 @@ class Api:
 
     async def delete(self, kind: Kind, key: ObjectKey, conditions: Preconditions, *, dry_run: bool = False) -> bytes:
         """Ask for the deletion of an object; a Status comes back, or the object when it stays for a while."""
-        resource = await self._resource(kind)
+        resource = await self._resource(kind, key)
         request = verbs.delete(resource, key, encode(conditions.to_dict(dry_run)))
         return await self._write(request, resource, key, dry_run=dry_run)
 
@@ -193,7 +193,7 @@ class Api:
         self, kind: Kind, namespace: str, selection: Selection, conditions: Preconditions, *, dry_run: bool = False
     ) -> None:
         """Ask for the deletion of all selected objects of a namespace, or ("") of all namespaces."""
-        resource = await self._resource(kind)
+        resource = await self._collection(kind, namespace)
         request = verbs.delete_collection(resource, namespace, selection, encode(conditions.to_dict(dry_run)))
         await self._write(request, resource, ObjectKey(namespace, ""), dry_run=dry_run)
 
@@ -210,7 +210,13 @@ class Api:
             if not token:
                 return objects
 
-    async def _resource(self, kind: Kind) -> ResourceInfo:
+    async def _resource(self, kind: Kind, key: ObjectKey) -> ResourceInfo:
+        return await self.resources.find_for(kind, namespaced=bool(key.namespace))
+
+    async def _collection(self, kind: Kind, namespace: str) -> ResourceInfo:
+        """A kind in a namespace, or ("") wherever its objects are."""
+        if namespace:
+            return await self.resources.find_for(kind, namespaced=True)
         return self.resources.known(kind) or await self.resources.find(kind)
 
     async def _send(self, request: ApiRequest, resource: ResourceInfo) -> bytes:

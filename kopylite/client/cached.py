@@ -181,7 +181,7 @@ class Client(LiveClient):
                     kind, namespace=each, labels=labels, fields=fields, index=index, invalid=invalid
                 )
             ]
-        if namespace and not await self.api.is_namespaced(adapter.kind):
+        if namespace and not await self.api.is_namespaced(adapter.kind, namespace):
             raise UsageError(f"{adapter.kind} is cluster-scoped: it has no objects in namespace {namespace!r}")
         store = None if fields else self._cache.store_for(adapter.kind, namespace)
         if index and store is None:
@@ -368,7 +368,7 @@ class Client(LiveClient):
             if stored is not None:
                 return stored.body
             # The cache has no object of a key that none can have, and "none" would be taken for "deleted".
-            check_scope(kind, await self.api.is_namespaced(kind), key)
+            check_scope(kind, await self.api.is_namespaced(kind, key.namespace), key)
             return None
         doubt = self._recent.doubt(kind, key)
         try:

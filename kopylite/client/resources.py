@@ -49,7 +49,7 @@ class Resources:
     found is kept; what was missing is asked for again after 3 s.
     """
 
-    __slots__ = ("_clock", "_found", "_missing", "_statusless", "_subresources", "_transport")
+    __slots__ = ("_clock", "_found", "_missing", "_rechecked", "_statusless", "_subresources", "_transport")
 
     def __init__(self, transport: Transport, clock: Clock = SYSTEM_CLOCK) -> None:
         self._transport = transport
@@ -57,6 +57,8 @@ class Resources:
         self._found: dict[Kind, ResourceInfo] = {}
         # When a kind was not there, and what may help.
         self._missing: dict[Kind, tuple[float, str]] = {}
+        # When the scope of a kind was asked for again.
+        self._rechecked: dict[Kind, float] = {}
         # Until when a kind is taken to have no status sub-resource.
         self._statusless: dict[Kind, float] = {}
         # When the server was asked for a kind's sub-resources, and what it listed; None: not even the kind.
@@ -100,6 +102,21 @@ class Resources:
         hint = _hint(kind, [resource.kind for resource in served if "/" not in resource.name])
         self._missing[kind] = now, hint
         raise _not_found(kind, hint)
+
+    async def find_for(self, kind: Kind, *, namespaced: bool) -> ResourceInfo:
+        """As `find`, for a key that is in a namespace, or in none.
+
+        Where the kind was found to be otherwise, the server is asked again, every 3 s at most: a CRD may have been
+        replaced by one of the other scope, and what nobody asks for again would be wrong for ever.
+        """
+        found = self.known(kind) or await self.find(kind)
+        if found.namespaced == namespaced or kind_of(kind).namespaced is not None:
+            return found
+        now = self._clock.monotonic()
+        if now - self._rechecked.get(kind, -MISSING_PERIOD) < MISSING_PERIOD:
+            return found
+        self._rechecked[kind] = now
+        return await self.find(kind, again=True)
 
     def learn(self, resource: ResourceInfo) -> None:
         """Take over what the server's objects have shown."""

@@ -127,6 +127,51 @@ async def test_a_signal_while_the_users_module_is_imported_ends_the_process_at_o
     assert started.output.read_text() == "importing\n"
 
 
+STUBBORN = """
+import asyncio, threading, time
+from kopylite import App, Kind, watch
+from kopylite.cli import run
+run.OVERTIME = 0.5
+threading.Thread(target=time.sleep, args=(600,), name="left-alone").start()
+app, CONFIG_MAP = App("stubborn"), Kind("v1", "ConfigMap")
+
+async def for_ever():
+    print("stuck", flush=True)
+    while True:
+        try:
+            await asyncio.sleep(600)
+        except asyncio.CancelledError:
+            pass
+
+async def maps(obj, ctx):
+    {maps}
+
+@app.reconciler(CONFIG_MAP, watches=[watch(Kind("v1", "Namespace"), map=maps)])
+async def reconcile(ctx, request):
+    {reconcile}
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize(
+    ("maps", "reconcile", "code", "words"),
+    [
+        ("await for_ever()", "pass", Exit.UNFINISHED, "map function maps of Namespace"),
+        ("return []", "await for_ever()", Exit.UNFINISHED, "reconcile of "),
+        ("return []", "print('stuck', flush=True)", Exit.STOPPED, "left-alone"),
+    ],
+)
+async def test_what_catches_its_cancellation_or_never_ends_keeps_no_process(
+    tmp_path: Path, maps: str, reconcile: str, code: int, words: str
+) -> None:
+    started = Started(tmp_path, "run", "stubborn", "--dev", "--grace-period", "0.1")
+    (started.folder / "stubborn.py").write_text(STUBBORN.format(maps=maps, reconcile=reconcile))
+    await eventually(lambda: "stuck" in started.output.read_text(), "it runs")
+    started.process.send_signal(signal.SIGTERM)
+    assert await started.ends() == code
+    assert words in started.output.read_text()
+
+
 async def test_inside_of_a_running_loop_the_command_line_says_what_to_do_instead(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

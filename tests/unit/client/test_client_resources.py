@@ -57,6 +57,21 @@ async def test_asking_again_asks_the_server_whatever_is_known() -> None:
     assert (await resources.find(FOO)).plural == "foozen"
 
 
+async def test_a_kind_that_came_back_with_the_other_scope_is_found_by_whoever_asks_for_such_a_key() -> None:
+    server, clock = MemoryServer(), VirtualClock()
+    resources = Resources(server, clock)
+    other = ApiResponse(200, {}, served("foos").body.replace(b"true", b"false"))
+    server.answers = [other, served("foos"), other]
+    assert not (await resources.find(FOO)).namespaced
+    assert (await resources.find_for(FOO, namespaced=True)).namespaced
+    assert (await resources.find_for(FOO, namespaced=False)).namespaced, "it was asked for a moment ago"
+    assert len(server.requests) == 2
+    clock.advance(MISSING_PERIOD)
+    assert not (await resources.find_for(FOO, namespaced=False)).namespaced
+    assert not (await resources.find_for(kind_of(Own), namespaced=True)).namespaced, "a class says its scope"
+    assert len(server.requests) == 3
+
+
 @pytest.mark.parametrize("missing", [ApiResponse(404, {}, b"404 page not found"), served()])
 async def test_a_missing_kind_is_asked_for_again_after_a_while(missing: ApiResponse) -> None:
     clock, server = VirtualClock(), MemoryServer()
