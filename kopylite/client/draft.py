@@ -106,13 +106,14 @@ class Draft:
         pairs = () if is_dict else paired(obj, wire)
         self.literal = handed_out if is_dict else {id(new): new for part, new in pairs if id(part) in handed_out}
         self.literal[id(wire)] = wire
+        edits_data = id(wire.get("data")) in self.literal
         if as_read:
             wire = as_stored(wire, as_read, self.stored, self.literal)
         self.desired = wire = without_status(wire)
         self.literal[id(wire)] = wire
         self._name()
         if is_secret(self.adapter.kind):
-            self._fold_string_data()
+            self._fold_string_data(edited=edits_data)
         if owner is not None:
             self._set_owner(owner)
 
@@ -158,18 +159,24 @@ class Draft:
         if id(before) in self.literal:
             self.literal[id(after)] = after
 
-    def _fold_string_data(self) -> None:
-        """`stringData` is a way to write `data`: the server keeps only that, so only that can be compared."""
+    def _fold_string_data(self, *, edited: bool) -> None:
+        """`stringData` is a way to write `data`: the server keeps only that, so only that can be compared.
+
+        Args:
+            edited: `data` is what user code was handed out, and not put in whole.
+        """
         wire = self.desired
         texts = wire_value(wire.pop("stringData", None))
         if not isinstance(texts, dict):
             return
         encoded = {name: b64encode(text.encode()).decode() for name, text in texts.items() if isinstance(text, str)}
         data = wire.get("data")
-        if data == self.stored.get("data"):
+        if data is None or (edited and data == self.stored.get("data")):
             wire["data"] = encoded  # nobody has edited the copy of what is stored: the texts are what is desired
         elif isinstance(data, dict):
-            data.update(encoded)
+            wire["data"] = both = {**data, **encoded}  # a new one: user code may keep its own for the next run
+            if edited:
+                self.literal[id(both)] = both
 
 
 def as_stored(wire: Any, as_read: Any, stored: Any, literal: dict[int, Any]) -> Any:

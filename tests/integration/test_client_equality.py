@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from base64 import b64encode
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -247,3 +248,27 @@ async def test_twenty_runs_and_two_restarts_write_once(
         assert writes.count == 1
     finally:
         await client.delete(obj, grace_period=0 if kind.kind == "Pod" else None)
+
+
+@pytest.mark.parametrize(
+    ("data", "texts"),
+    [({"a": "aGk="}, {}), ({"a": "aGk=", "b": "eA=="}, {"b": "x"}), ({"a": "aGk="}, {"b": "x"}), ({}, {"b": "x"})],
+)
+async def test_a_secret_with_data_and_string_data_put_in_whole_is_written_once(
+    cluster: Cluster, namespace: str, data: dict[str, str], texts: dict[str, str]
+) -> None:
+    kind, given = Kind("v1", "Secret"), dict(data)
+
+    def mutate(secret: Unstructured) -> None:
+        secret["data"], secret["stringData"] = data, texts
+
+    outcomes = []
+    for _ in range(2):  # two processes
+        async with cluster.client() as client:
+            for _ in range(3):
+                stored, outcome = await client.create_or_update(kind, "both", mutate, namespace=namespace)
+                outcomes.append(outcome.value)
+    encoded = {name: b64encode(text.encode()).decode() for name, text in texts.items()}
+    assert stored["data"] == data | encoded
+    assert outcomes == ["created", *["unchanged"] * 5]
+    assert data == given, "the program's own map stays as it is"
