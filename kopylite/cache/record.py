@@ -178,8 +178,16 @@ class RecordDecoder:
         if not page.resource_version:
             # From a proxy or a cache: an empty one would be taken for "all are deleted".
             raise BadFrame(f"not a list of {self._kind}: without a resourceVersion, nobody knows what it shows")
-        records = [read(self.record, item, self._no_list) for item in map(bytes, page.items)]
+        records = [self.item(bytes(item)) for item in page.items]
         return Page(records, page.resource_version, page.continue_token)
+
+    def item(self, body: bytes) -> Record:
+        """One object of a list.
+
+        Raises:
+            BadFrame: it is none of this kind.
+        """
+        return read(self.record, body, self._no_list)
 
     def _no_list(self, item: bytes, error: Exception) -> BadFrame:
         return BadFrame(f"not a list of {self._kind}: {say(error)}")

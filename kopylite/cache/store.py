@@ -91,11 +91,15 @@ class Store:
         return [*records]
 
     def find_in(self, kind: Kind, bodies: Iterable[bytes], index: Mapping[str, str]) -> builtins.list[bytes]:
-        """Of objects as the server lists them, those that the same index functions find."""
+        """Of objects as the server lists them, those that the same index functions find.
+
+        Raises:
+            StreamBroken: one is no object of the kind.
+        """
         for name in index:
             if name not in self._indexer.names:
                 self.add_index(name)
-        decode, values = RecordDecoder(kind).record, self._indexer.values
+        decode, values = RecordDecoder(kind).item, self._indexer.values
         records = map(decode, bodies)
         return [r.body for r in records if all(wanted in values(name, r) for name, wanted in index.items())]
 

@@ -4,8 +4,10 @@ import asyncio
 import json
 
 import anyio
+import pytest
 
 from kopylite.cache import Store
+from kopylite.errors import StreamBroken
 from kopylite.objects import Kind, ObjectKey
 from tests.unit.cache.things import thing
 
@@ -123,3 +125,9 @@ def test_what_the_server_lists_is_searched_by_the_same_index_functions() -> None
         "metadata": {},
         "spec": {},
     }
+
+
+@pytest.mark.parametrize("odd", [b"null", b'{"metadata":{}}', b'{"kind":"Secret","metadata":{"name":"a"}}'])
+def test_what_is_no_object_of_the_kind_is_a_broken_answer_of_a_list_by_an_index(odd: bytes) -> None:
+    with pytest.raises(StreamBroken, match=r"not a list of ConfigMap\.v1"):
+        Store().find_in(Kind("v1", "ConfigMap"), [odd], {"spec.team": "e"})
