@@ -95,6 +95,9 @@ class Overlay:
                 continue  # most values are equal texts
             mine = NONE if bare else named.get(f"f:{name}") or NONE
             theirs = NONE if bare else others.get(f"f:{name}") or NONE
+            if not mine and self._others is not NONE and isinstance(old, dict) and f"f:{name}" not in others:
+                # managedFields name an atomic map (a nodeSelector) alone, and that is all in it.
+                mine = {f"f:{inner}": NONE for inner in old} if f"f:{name}" in named else NONE
             new = self._value(old, value, field.child(name), mine, theirs)
             if new is ABSENT:
                 merged.pop(name, None)

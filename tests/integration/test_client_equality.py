@@ -272,3 +272,24 @@ async def test_a_secret_with_data_and_string_data_put_in_whole_is_written_once(
     assert stored["data"] == data | encoded
     assert outcomes == ["created", *["unchanged"] * 5]
     assert data == given, "the program's own map stays as it is"
+
+
+@pytest.mark.parametrize("left", [{"a": "1"}, {}])
+async def test_an_atomic_map_shrinks_also_after_a_restart(
+    cluster: Cluster, namespace: str, left: dict[str, str]
+) -> None:
+    kind = Kind("v1", "ReplicationController")
+
+    async def upsert(selector: dict[str, str]) -> Unstructured:
+        def mutate(controller: Unstructured) -> None:
+            container = {"name": "a", "image": "x"}
+            pod = {"nodeSelector": selector, "containers": [container]}
+            template = {"metadata": {"labels": {"a": "b"}}, "spec": pod}
+            controller["spec"] = {"replicas": 0, "selector": {"a": "b"}, "template": template}
+
+        async with cluster.client() as client:
+            return (await client.create_or_update(kind, "web", mutate, namespace=namespace))[0]
+
+    await upsert({"a": "1", "b": "2"})
+    stored = await upsert(left)
+    assert stored["spec"]["template"]["spec"].get("nodeSelector", {}) == left
