@@ -272,10 +272,14 @@ def _add_finalizer(obj: Object, name: str) -> None:
 
 
 def decode_node(node: Object) -> None:
-    """The older field and the newer list say the same."""
+    """The older field and the newer list say the same; what is no more, or not yet, is dropped."""
     spec = node["spec"]
+    for field in ("configSource", "podPreemptionPolicy"):
+        spec.pop(field, None)
     if spec.get("podCIDR") and not spec.get("podCIDRs"):
         spec["podCIDRs"] = [spec["podCIDR"]]
+    elif spec.get("podCIDR"):
+        spec["podCIDRs"][0] = spec["podCIDR"]
     elif spec.get("podCIDRs"):
         spec["podCIDR"] = spec["podCIDRs"][0]
 

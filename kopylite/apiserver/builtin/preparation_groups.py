@@ -138,3 +138,9 @@ def protect_attributes_class(obj: Object, environment: Environment) -> None:
     finalizers = obj["metadata"].setdefault("finalizers", [])
     if _PROTECTED_CLASS not in finalizers:
         finalizers.append(_PROTECTED_CLASS)
+
+
+def decode_lease(lease: Object) -> None:
+    """Without coordinated elections, which are off by default, there is nothing to say about them."""
+    for field in ("preferredHolder", "strategy"):
+        lease["spec"].pop(field, None)

@@ -9,6 +9,7 @@ from kopylite.apiserver.builtin import preparation_core as core
 from kopylite.apiserver.builtin import preparation_groups as groups
 from kopylite.apiserver.builtin import services, validation_core, validation_services, warnings
 from kopylite.apiserver.builtin import validation_pods as pods
+from kopylite.apiserver.builtin import validation_resources as resources
 from kopylite.apiserver.builtin import validation_volumes as volumes
 from kopylite.apiserver.builtin import validation_workloads as workloads
 from kopylite.apiserver.builtin.rules import CRON_JOB, LABEL, Rules, any_segment
@@ -83,7 +84,7 @@ CORE_RULES: Mapping[tuple[str, str], Rules] = {
         validate=(validation_core.node,),
         validate_update=(validation_core.update_node,),
     ),
-    ("", "LimitRange"): Rules(create_on_update=True, validate=(validation_core.limit_range,)),
+    ("", "LimitRange"): Rules(create_on_update=True, validate=(resources.limit_range,)),
     ("", "Endpoints"): Rules(create_on_update=True, validate=(validation_core.endpoints,)),
     ("", "Event"): Rules(name_errors=any_segment, create_on_update=True, validate=(validation_core.core_event,)),
     ("events.k8s.io", "Event"): Rules(
@@ -145,7 +146,9 @@ CORE_RULES: Mapping[tuple[str, str], Rules] = {
     ("", "ConfigMap"): Rules(
         validate=(validation_core.config_map,), validate_update=(validation_core.update_config_map,)
     ),
-    ("", "ResourceQuota"): Rules(validate=(validation_core.resource_quota,)),
+    ("", "ResourceQuota"): Rules(
+        validate=(resources.resource_quota,), validate_update=(resources.update_resource_quota,)
+    ),
     ("apps", "ControllerRevision"): Rules(
         validate=(validation_core.controller_revision,), validate_update=(validation_core.update_controller_revision,)
     ),

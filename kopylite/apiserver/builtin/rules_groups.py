@@ -47,7 +47,10 @@ GROUP_RULES: Mapping[tuple[str, str], Rules] = {
         generation=True, unconditional_update=False, validate=(validation_groups.pod_disruption_budget,)
     ),
     ("coordination.k8s.io", "Lease"): Rules(
-        unconditional_update=False, create_on_update=True, validate=(validation_groups.lease,)
+        decode=groups.decode_lease,
+        unconditional_update=False,
+        create_on_update=True,
+        validate=(validation_groups.lease,),
     ),
     ("discovery.k8s.io", "EndpointSlice"): Rules(
         generation=True,
@@ -63,6 +66,7 @@ GROUP_RULES: Mapping[tuple[str, str], Rules] = {
     ("node.k8s.io", "RuntimeClass"): Rules(
         unconditional_update=False,
         create_on_update=True,
+        changes_first=True,
         validate=(validation_groups.runtime_class,),
         validate_update=(validation_groups.update_runtime_class,),
     ),
@@ -95,6 +99,7 @@ GROUP_RULES: Mapping[tuple[str, str], Rules] = {
     ),
     ("storage.k8s.io", "VolumeAttributesClass"): Rules(
         create=groups.protect_attributes_class,
+        changes_first=True,
         validate=(storage.volume_attributes_class,),
         validate_update=(storage.update_volume_attributes_class,),
     ),

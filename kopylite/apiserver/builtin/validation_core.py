@@ -8,10 +8,9 @@ import msgspec
 
 from kopylite.apiserver.builtin import checks
 from kopylite.apiserver.builtin.checks import Errors, Object
-from kopylite.apiserver.builtin.quantities import parse_quantity
 from kopylite.apiserver.builtin.validation_scheduling import EFFECTS
 from kopylite.apiserver.schema.field_errors import FieldError, duplicate, forbidden, invalid, required, too_long
-from kopylite.apiserver.schema.names import label_key_errors
+from kopylite.apiserver.schema.names import label_errors, label_key_errors, label_value_errors, subdomain_errors
 
 MAX_CONTENT = 1024 * 1024
 _FROZEN = "field is immutable when `immutable` is set"
@@ -106,6 +105,7 @@ def node(obj: Object) -> Errors:
     for index, taint in enumerate(obj["spec"].get("taints") or ()):
         where = f"metadata.taints[{index}]"
         found += checks.qualified_name(f"{where}.key", taint["key"])
+        found += checks.texts(f"{where}.value", taint.get("value", ""), label_value_errors(taint.get("value", "")))
         found += checks.one_of(f"{where}.effect", taint["effect"], EFFECTS, needed=True)
         if (taint["key"], taint["effect"]) in seen:
             text = "taints must be unique by key and effect pair"
@@ -138,49 +138,28 @@ def endpoints(obj: Object) -> Errors:
             found.append(required(path, "must specify `addresses` or `notReadyAddresses`"))
         for field in ("addresses", "notReadyAddresses"):
             for position, address in enumerate(subset.get(field) or ()):
-                found += checks.ip_address(f"{path}.{field}[{position}].ip", address["ip"])
+                found += _endpoint_address(address, f"{path}.{field}[{position}]")
         ports = subset.get("ports") or ()
         for position, port in enumerate(ports):
-            where = f"{path}.ports[{position}]"
-            if not port.get("name") and len(ports) > 1:
+            where, name = f"{path}.ports[{position}]", port.get("name", "")
+            if not name and len(ports) > 1:
                 found.append(required(f"{where}.name"))
+            found += checks.texts(f"{where}.name", name, label_errors(name)) if name else []
             found += checks.port_number(f"{where}.port", port["port"])
+            found += checks.one_of(f"{where}.protocol", port.get("protocol"), ("SCTP", "TCP", "UDP"), needed=True)
+            if port.get("appProtocol") is not None:
+                found += checks.qualified_name(f"{where}.appProtocol", port["appProtocol"])
     return found
 
 
-def resource_quota(obj: Object) -> Errors:
-    return [
-        error
-        for name, text in sorted((obj["spec"].get("hard") or {}).items())
-        for error in checks.quantity_not_negative(f"spec.hard[{name}]", text)
-    ]
-
-
-def limit_range(obj: Object) -> Errors:
-    found: Errors = []
-    pairs = (
-        ("min", "max", "min", "min value {0} is greater than max value {1}"),
-        ("min", "defaultRequest", "defaultRequest", "min value {0} is greater than default request value {1}"),
-        ("defaultRequest", "max", "defaultRequest", "default request value {0} is greater than max value {1}"),
-        (
-            "defaultRequest",
-            "default",
-            "defaultRequest",
-            "default request value {0} is greater than default limit value {1}",
-        ),
-        ("min", "default", "default", "min value {0} is greater than default value {1}"),
-        ("default", "max", "default", "default value {0} is greater than max value {1}"),
-    )
-    for index, limit in enumerate(obj["spec"].get("limits") or ()):
-        names = sorted({n for field in ("min", "max", "default", "defaultRequest") for n in limit.get(field) or ()})
-        for name in names:
-            for low, high, where, text in pairs:
-                small, big = (limit.get(low) or {}).get(name), (limit.get(high) or {}).get(name)
-                if small and big and parse_quantity(small).value > parse_quantity(big).value:
-                    shown = small if where == "default" and low == "min" else (limit.get(where) or {})[name]
-                    path = f"spec.limits[{index}].{where}[{name}]"
-                    found.append(invalid(path, shown, text.format(small, big)))
-    return found
+def _endpoint_address(address: Object, path: str) -> Errors:
+    ip, host, node_name = address["ip"], address.get("hostname", ""), address.get("nodeName")
+    found = checks.ip_address(f"{path}.ip", ip)
+    found += checks.texts(f"{path}.hostname", host, label_errors(host)) if host else []
+    if node_name is not None:
+        found += checks.texts(f"{path}.nodeName", node_name, subdomain_errors(node_name))
+    # Upstream looks at it twice, the second time for addresses that endpoints may not have.
+    return found + ([invalid(f"{path}.ip", ip, "must be a valid IP address")] if checks.ip_address("", ip) else [])
 
 
 def core_event(obj: Object) -> Errors:

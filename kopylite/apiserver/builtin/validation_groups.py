@@ -7,6 +7,8 @@ from typing import Any
 from kopylite.apiserver.builtin import checks
 from kopylite.apiserver.builtin.checks import Errors, Object
 from kopylite.apiserver.builtin.quantities import parse_quantity
+from kopylite.apiserver.builtin.validation_resources import container_resource
+from kopylite.apiserver.builtin.validation_scheduling import tolerations
 from kopylite.apiserver.schema.field_errors import forbidden, invalid, required, unsupported
 from kopylite.apiserver.schema.names import label_errors, path_segment_errors
 
@@ -252,11 +254,17 @@ def update_priority_class(new: Object, old: Object) -> Errors:
 
 def runtime_class(obj: Object) -> Errors:
     handler = obj.get("handler", "")
-    return checks.texts("handler", handler, label_errors(handler)) if handler else [required("handler")]
+    found = checks.texts("handler", handler, label_errors(handler)) if handler else [required("handler")]
+    for name, text in sorted(((obj.get("overhead") or {}).get("podFixed") or {}).items()):
+        path = f"overhead.limits[{name}]"
+        found += container_resource(path, name) + checks.quantity_not_negative(path, text)
+    scheduling = obj.get("scheduling") or {}
+    found += checks.labels(scheduling.get("nodeSelector"), "scheduling.nodeSelector")
+    return found + tolerations(scheduling.get("tolerations"), "scheduling.tolerations")
 
 
 def update_runtime_class(new: Object, old: Object) -> Errors:
-    return checks.immutable("handler", new.get("handler"), old.get("handler"))
+    return checks.frozen("handler", new.get("handler"), old.get("handler"))
 
 
 def role(obj: Object) -> Errors:

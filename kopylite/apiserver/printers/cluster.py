@@ -141,9 +141,13 @@ def _event_source(event: Object) -> str:
     return f"{component}, {host}" if host and component else component or host
 
 
-def _event_count(event: Object) -> str:
-    found = read(event, "series.count") or event.get("count") or event.get("deprecatedCount") or 1
-    return str(found)
+def _kernel(node: Object) -> str:
+    version, machine = (read(node, f"status.nodeInfo.{field}") for field in ("kernelVersion", "architecture"))
+    return f"{version} ({machine})" if version and machine else str(version or UNKNOWN)
+
+
+def _event_count(event: Object) -> int:
+    return int(read(event, "series.count") or event.get("count") or event.get("deprecatedCount") or 1)
 
 
 def _ingress_hosts(ingress: Object) -> str:
@@ -203,7 +207,7 @@ CLUSTER = {
         ("Internal-IP*", _node_address("InternalIP")),
         ("External-IP*", _node_address("ExternalIP")),
         ("OS-Image*", text_at("status.nodeInfo.osImage", UNKNOWN)),
-        ("Kernel-Version*", text_at("status.nodeInfo.kernelVersion", UNKNOWN)),
+        ("Kernel-Version*", _kernel),
         ("Container-Runtime*", text_at("status.nodeInfo.containerRuntimeVersion", UNKNOWN)),
     ),
     "persistentvolumes": columns(
@@ -246,13 +250,6 @@ CLUSTER = {
         ("ReclaimPolicy", at("reclaimPolicy", "Delete")),
         ("VolumeBindingMode", text_at("volumeBindingMode", UNSET)),
         ("AllowVolumeExpansion", lambda obj: bool(obj.get("allowVolumeExpansion"))),
-        AGE,
-    ),
-    "volumeattachments.storage.k8s.io": columns(
-        ("Attacher", at("spec.attacher")),
-        ("PV", at("spec.source.persistentVolumeName")),
-        ("Node", at("spec.nodeName")),
-        ("Attached", at("status.attached", False), "boolean"),
         AGE,
     ),
     "csinodes.storage.k8s.io": columns(("Drivers", lambda obj: len(read(obj, "spec.drivers", [])), "integer"), AGE),

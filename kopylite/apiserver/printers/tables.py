@@ -11,9 +11,9 @@ _SECOND, _MINUTE, _HOUR, _DAY, _YEAR = 1, 60, 3600, 86400, 365 * 86400
 
 
 class Since(str):
-    """A cell that is a time stamp and is shown as the time since then."""
+    """A cell that is a time stamp and is shown as the time since then, in the place that `form` has for it."""
 
-    __slots__ = ()
+    form = "{}"
 
 
 def name_cell(obj: dict[str, Any]) -> Any:
@@ -86,7 +86,7 @@ class TableView:
     def _cell(self, column: Column, obj: dict[str, Any]) -> Any:
         value = column.cell(obj)
         if isinstance(value, Since):
-            return age(value, self._now)
+            return value.form.format(age(value, self._now))
         if column.type == "date" and self._dates_are_ages:
             return age(value, self._now) if value is not None else None
         return value

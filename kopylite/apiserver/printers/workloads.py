@@ -102,8 +102,15 @@ def _termination(terminated: Object) -> str:
 
 
 def pod_restarts(pod: Object) -> str:
+    """How many, and how long ago the last one was."""
     statuses = read(pod, "status.containerStatuses", []) + read(pod, "status.initContainerStatuses", [])
-    return str(sum(int(s.get("restartCount", 0)) for s in statuses))
+    count = sum(int(s.get("restartCount", 0)) for s in statuses)
+    last = max((read(s, "lastState.terminated.finishedAt", "") for s in statuses), default="")
+    if not count or not last:
+        return str(count)
+    shown = Since(last)
+    shown.form = f"{count} ({{}} ago)"
+    return shown
 
 
 def _readiness_gates(pod: Object) -> str:
@@ -166,7 +173,7 @@ def _autoscaler_targets(hpa: Object) -> str:
             shown.append(f"{label}{now}/{target['averageUtilization']}%")
         else:
             kind = "averageValue" if "averageValue" in target else "value"
-            suffix = " (avg)" if kind == "averageValue" and source != "Resource" else ""
+            suffix = " (avg)" if kind == "averageValue" and source in ("External", "Object") else ""
             shown.append(f"{label}{seen.get(kind, UNKNOWN)}/{target.get(kind, '')}{suffix}")
     more = f" + {len(shown) - 2} more..." if len(shown) > 2 else ""
     return ", ".join(shown[:2]) + more if shown else NONE
