@@ -331,3 +331,32 @@ async def test_deleting_in_the_foreground_ends_with_the_pods(client: Client) -> 
         return True
 
     await eventually(gone, "it was gone")
+
+
+async def test_a_claim_in_use_stays_until_its_pod_has_gone_and_an_unused_volume_goes(client: Client) -> None:
+    size = {"resources": {"requests": {"storage": "1Gi"}}, "accessModes": ["ReadWriteOnce"]}
+    for name in ("used", "free"):
+        metadata = {"name": name, "namespace": "default"}
+        await client.create(Unstructured({**CLAIM_HEAD, "metadata": metadata, "spec": size}))
+    volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "used"}}]
+    spec = {"containers": [{"name": "main", "image": "nginx:1"}], "volumes": volumes}
+    metadata = {"name": "user", "namespace": "default"}
+    pod = await client.create(Unstructured({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}))
+    capacity = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/v"}}
+    volume = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "disk"}, "spec": capacity}
+    disk = await client.create(Unstructured(volume))
+    for name in ("used", "free"):
+        await client.delete(CLAIM, name, namespace="default")
+    await client.delete(disk)
+    await eventually(lambda: _gone(client, CLAIM, "free", "default"), "the free claim went")
+    await eventually(lambda: _gone(client, Kind("v1", "PersistentVolume"), "disk", ""), "the volume went")
+    assert (await get(client, CLAIM, "used")).deletion_timestamp is not None
+    await client.delete(pod)
+    await eventually(lambda: _gone(client, CLAIM, "used", "default"), "the used claim went")
+
+
+CLAIM_HEAD = {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}
+
+
+async def _gone(client: Client, kind: Kind, name: str, namespace: str) -> bool:
+    return await client.find(kind, name, namespace=namespace) is None

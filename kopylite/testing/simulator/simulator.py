@@ -11,7 +11,7 @@ from kopylite.app import App
 from kopylite.client import connect, load_config
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.manager import Manager, Options
-from kopylite.testing.simulator import daemonsets, deployments, endpoints, jobs, replicasets, statefulsets
+from kopylite.testing.simulator import claims, daemonsets, deployments, endpoints, jobs, replicasets, statefulsets
 from kopylite.testing.simulator.kubelet import kubelet_app
 from kopylite.testing.simulator.nodes import create_nodes
 from kopylite.testing.simulator.simulation import Simulation
@@ -23,7 +23,7 @@ WORKERS = 4
 def simulator_app(plan: Simulation) -> App:
     """All controllers in one App."""
     app = App("workload-simulator")
-    for part in (deployments, replicasets, statefulsets, daemonsets, jobs, endpoints):
+    for part in (deployments, replicasets, statefulsets, daemonsets, jobs, endpoints, claims):
         app.include(part.app)
     app.include(replicasets.replication_app)
     app.include(kubelet_app(plan))
