@@ -59,6 +59,10 @@ def definition_errors(schema: Schema, path: str, *, status: bool) -> list[FieldE
         status: the status sub-resource is on.
     """
     found = list(_root_errors(schema, path, status))
+    if any(node.get("$schema") for node in all_schemas(schema)):
+        # Upstream reads the whole schema for this, and names neither the place nor the version.
+        text = "OpenAPIV3Schema 'schema' is not supported"
+        found.append(errors.invalid("spec.validation.openAPIV3Schema", "", text))
     readable = not any(node.get(key) for node in all_schemas(schema) for key in _UNSUPPORTED)
     structural = structural_errors(schema, path) if readable else []
     if readable and not structural:

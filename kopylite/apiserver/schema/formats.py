@@ -76,13 +76,18 @@ def is_ip(text: str, version: int) -> bool:
         return False
 
 
+def _is_ipv4(text: str) -> bool:
+    """Upstream's rule: any address that is written with points, so an IPv4 address within IPv6, too."""
+    return is_ip(text, 4) or ("." in text and _is_ipv6(text))
+
+
 def _is_ipv6(text: str) -> bool:
     return "%" not in text and is_ip(text, 6)
 
 
 def _is_cidr(text: str) -> bool:
     address, slash, prefix = text.partition("/")
-    if not slash or not prefix.isdecimal():
+    if not slash or not prefix.isdecimal() or "%" in address:
         return False
     try:
         ipaddress.ip_network(f"{_without_leading_zeros(address)}/{prefix}", strict=False)
@@ -154,7 +159,7 @@ _FORMATS: dict[str, Callable[[str], bool]] = {
     "uri": _is_uri,
     "email": _is_email,
     "hostname": _is_hostname,
-    "ipv4": lambda text: is_ip(text, 4),
+    "ipv4": _is_ipv4,
     "ipv6": _is_ipv6,
     "cidr": _is_cidr,
     "mac": _is_mac,

@@ -318,6 +318,8 @@ def _type_of(value: Any) -> tuple[str, str]:
     if isinstance(value, str):
         return "string", ""
     if isinstance(value, int):
+        if not -(2**63) <= value < 2**63:
+            return "number", "float64"  # as Go reads what fits no int64
         return "integer", "int64"
     if isinstance(value, float):
         return "number", "float64"

@@ -119,7 +119,7 @@ def drop_duplicate_owners(metadata: dict[str, Any]) -> list[str]:
     return [text]
 
 
-def create_errors(metadata: dict[str, Any], name_errors: NameErrors, *, custom: bool) -> list[FieldError]:
+def create_errors(metadata: dict[str, Any], name_errors: NameErrors, *, plain_finalizers: bool) -> list[FieldError]:
     """What is wrong with the metadata of a new object."""
     errors: list[FieldError] = []
     prefix, name = metadata.get("generateName", ""), metadata.get("name", "")
@@ -129,10 +129,12 @@ def create_errors(metadata: dict[str, Any], name_errors: NameErrors, *, custom: 
         errors.append(required("metadata.name", "name or generateName is required"))
     else:
         errors.extend(invalid("metadata.name", name, text) for text in name_errors(name, False))
-    return errors + _shared_errors(metadata, custom=custom)
+    return errors + _shared_errors(metadata, plain_finalizers=plain_finalizers)
 
 
-def update_errors(metadata: dict[str, Any], old: dict[str, Any], *, custom: bool) -> list[FieldError]:
+def update_errors(
+    metadata: dict[str, Any], old: dict[str, Any], *, custom: bool, plain_finalizers: bool
+) -> list[FieldError]:
     """What is wrong with changed metadata."""
     errors = [
         invalid(f"metadata.{key}", metadata.get(key, ""), "field is immutable")
@@ -148,7 +150,7 @@ def update_errors(metadata: dict[str, Any], old: dict[str, Any], *, custom: bool
                 f"found new finalizers []string{{{shown}}}"
             )
             errors.append(forbidden("metadata.finalizers", text))
-    shared = _shared_errors(metadata, custom=custom)
+    shared = _shared_errors(metadata, plain_finalizers=plain_finalizers)
     if not custom:
         return shared + errors
     # Upstream looks at the metadata of custom resources as at new ones, and then twice at what may have changed.
@@ -160,7 +162,7 @@ def missing_version_error() -> FieldError:
     return invalid("metadata.resourceVersion", 0, "must be specified for an update")
 
 
-def _shared_errors(metadata: dict[str, Any], *, custom: bool) -> list[FieldError]:
+def _shared_errors(metadata: dict[str, Any], *, plain_finalizers: bool) -> list[FieldError]:
     errors: list[FieldError] = []
     for key, value in metadata.get("labels", {}).items():
         errors.extend(invalid("metadata.labels", key, text) for text in label_key_errors(key))
@@ -171,7 +173,7 @@ def _shared_errors(metadata: dict[str, Any], *, custom: bool) -> list[FieldError
     for name in finalizers:
         errors.extend(invalid("metadata.finalizers", name, text) for text in label_key_errors(name))
     for index, name in enumerate(finalizers):
-        if not custom and "/" not in name and name not in _STANDARD_FINALIZERS:
+        if not plain_finalizers and "/" not in name and name not in _STANDARD_FINALIZERS:
             text = "name is neither a standard finalizer name nor is it fully qualified"
             errors.append(invalid(f"metadata.finalizers[{index}]", name, text))
     if ORPHAN in metadata.get("finalizers", ()) and FOREGROUND in metadata.get("finalizers", ()):

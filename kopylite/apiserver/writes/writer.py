@@ -11,6 +11,7 @@ import msgspec
 
 from kopylite.apiserver.patching.apply import update_managed_fields
 from kopylite.apiserver.request.options import WriteOptions
+from kopylite.apiserver.resources.registry import Resource
 from kopylite.apiserver.schema.field_errors import FieldError, invalid_error
 from kopylite.apiserver.schema.numbers import same_in_go, to_go_numbers
 from kopylite.apiserver.storage.history import Record
@@ -100,7 +101,7 @@ class Writer:
             metadata["name"] = meta.generated_name(metadata["generateName"], world.clock)
         call.warnings.extend(meta.drop_duplicate_owners(metadata))
         strategy.prepare_create(obj)
-        errors = meta.create_errors(metadata, strategy.name_errors, custom=resource.custom)
+        errors = meta.create_errors(metadata, strategy.name_errors, plain_finalizers=_plain_finalizers(resource))
         self._refuse(call, obj, errors + strategy.validate_create(obj))
         self._warn(call, obj, None)
         await self._validate(Admission(call, "CREATE", obj, None, options.dry_run))
@@ -171,7 +172,7 @@ class Writer:
         self._check_version(call, given_version, record)
         if strategy.generation and part != "binding" and _changed(obj, live, strategy.has_status):
             metadata["generation"] = old.get("generation", 0) + 1
-        errors = meta.update_errors(metadata, old, custom=resource.custom)
+        errors = meta.update_errors(metadata, old, custom=resource.custom, plain_finalizers=_plain_finalizers(resource))
         self._refuse(call, obj, errors + strategy.validate_update(obj, live, part))
         self._warn(call, obj, live)
         await self._validate(Admission(call, "UPDATE", obj, live, options.dry_run))
@@ -250,6 +251,11 @@ def _check_version(version: str) -> None:
     """Raises InternalError."""
     if version and not (version.isascii() and version.isdigit()):
         raise InternalError(f'strconv.ParseUint: parsing "{version}": invalid syntax', reason="")
+
+
+def _plain_finalizers(resource: Resource) -> bool:
+    """Whether finalizers need no domain: upstream minds them in the kinds of its own packages only."""
+    return resource.custom or resource.group == "apiextensions.k8s.io"
 
 
 def _is_version(text: str) -> bool:

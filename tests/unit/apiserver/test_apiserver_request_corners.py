@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import msgspec
@@ -99,3 +100,39 @@ async def test_a_watch_from_anywhere_says_at_once_where_the_beginning_ends(api: 
 @pytest.mark.parametrize("query", ["limit=", "timeoutSeconds=", "limit=x"])
 async def test_a_number_that_is_empty_is_none(api: Api, query: str) -> None:
     assert (await api.call("GET", f"{CONFIG_MAPS}?{query}"))[0] == 400
+
+
+def definition(schema: dict[str, Any], **metadata: Any) -> dict[str, Any]:
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"plural": "things", "kind": "Thing"}
+    spec = {"group": "example.org", "scope": "Namespaced", "names": names, "versions": [version]}
+    return {"metadata": {"name": "things.example.org", **metadata}, "spec": spec}
+
+
+async def test_a_definition_says_no_schema_version_and_its_finalizers_need_no_domain(api: Api) -> None:
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    for schema in ({"$schema": "x"}, {"properties": {"a": {"type": "string", "$schema": "x"}}}):
+        status, answer = await api.call("POST", path, definition({"type": "object", **schema}))
+        assert (status, answer["details"]["causes"][0]["field"]) == (422, "spec.validation.openAPIV3Schema")
+    assert (await api.call("POST", path, definition({"type": "object"}, finalizers=["plain"])))[0] == 201
+
+
+@pytest.mark.parametrize(
+    ("schema", "good", "bad"),
+    [
+        ({"type": "string", "format": "ipv4"}, ["1.2.3.4", "::ffff:1.2.3.4"], ["::1", "fe80::1%1.2"]),
+        ({"type": "string", "format": "cidr"}, ["fe80::/64"], ["fe80::1%eth0/64"]),
+        ({"type": "integer"}, [2**63 - 1, -(2**63)], [2**63, -(2**63) - 1]),
+        ({"type": "number"}, [2**63, 2**64], ["1"]),
+    ],
+)
+async def test_values_are_what_go_takes_them_for(
+    api: Api, schema: dict[str, Any], good: list[Any], bad: list[Any]
+) -> None:
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    await api.create(path, definition({"type": "object", "properties": {"a": schema}}))
+    things = "/apis/example.org/v1/namespaces/default/things?dryRun=All"
+    head = {"apiVersion": "example.org/v1", "kind": "Thing", "metadata": {"name": "x"}}
+    for value, status in [*((v, 201) for v in good), *((v, 422) for v in bad)]:
+        body = json.dumps({**head, "a": value}).encode()
+        assert (await api.call("POST", things, body))[0] == status, value
