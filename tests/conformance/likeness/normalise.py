@@ -229,8 +229,12 @@ def _drop(value: Any, path: list[str]) -> None:
                     _drop(value[name], path[1:])
     elif isinstance(value, list):
         for index, inner in enumerate(value):
-            if path[0] in ("*", str(index)) and len(path) > 1:
+            if path[0] not in ("*", str(index)):
+                continue
+            if len(path) > 1:
                 _drop(inner, path[1:])
+            else:
+                value[index] = "<ignored>"  # so that the entries after it keep their places
 
 
 def _sort(value: Any, path: list[str]) -> None:
