@@ -42,11 +42,11 @@ async def exchange(server: ApiServer, sent: bytes) -> bytes:
 
 
 async def test_a_half_sent_request_is_closed(listening: ApiServer) -> None:
-    assert await exchange(listening, b"GET /version HTTP/1.1\r\nHost: x\r\nX-Slow: ") == b""
+    assert await exchange(listening, b"GET /version HTTP/1.1\r\nHost: localhost\r\nX-Slow: ") == b""
 
 
 async def test_a_body_that_stands_still_is_answered_and_closed(listening: ApiServer) -> None:
-    head = f"POST {CONFIG_MAPS} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 100\r\n\r\n{{"
+    head = f"POST {CONFIG_MAPS} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 100\r\n\r\n{{"
     answer = await exchange(listening, head.encode())
     assert answer.startswith(b"HTTP/1.1 504 ")
 
@@ -55,7 +55,7 @@ async def test_more_half_sent_requests_than_files_by_default_stop_nobody(listeni
     slow = [await asyncio.open_connection("127.0.0.1", listening.port) for _ in range(300)]
     for _, writer in slow:
         writer.write(b"GET /version HTTP/1.1\r\n")
-    answer = await exchange(listening, b"GET /version HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    answer = await exchange(listening, b"GET /version HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
     assert answer.startswith(b"HTTP/1.1 200 ")
     for _, writer in slow:
         writer.close()
@@ -63,20 +63,20 @@ async def test_more_half_sent_requests_than_files_by_default_stop_nobody(listeni
 
 async def test_long_headers_and_paths_are_taken_as_by_a_real_server(listening: ApiServer) -> None:
     for query, header in (("x" * 9000, ""), ("", "X-Long: " + "a" * 200_000 + "\r\n")):
-        request = f"GET /version?{query} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{header}\r\n"
+        request = f"GET /version?{query} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{header}\r\n"
         assert (await exchange(listening, request.encode())).startswith(b"HTTP/1.1 200 ")
 
 
 async def test_a_compressed_body_is_not_unpacked(listening: ApiServer) -> None:
     bomb = gzip.compress(json.dumps({"metadata": {"name": "a"}, "data": {"a": "a" * 2_000_000}}).encode())
-    head = f"POST {CONFIG_MAPS} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Encoding: gzip\r\n"
+    head = f"POST {CONFIG_MAPS} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Encoding: gzip\r\n"
     answer = await exchange(listening, f"{head}Content-Length: {len(bomb)}\r\n\r\n".encode() + bomb)
     assert answer.startswith(b"HTTP/1.1 400 ")
     assert b"(1f8b08" in answer
 
 
 async def test_a_token_that_is_no_ascii_is_unauthorized(listening: ApiServer) -> None:
-    request = "GET /version HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer é\r\n\r\n"
+    request = "GET /version HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer é\r\n\r\n"
     assert (await exchange(listening, request.encode())).startswith(b"HTTP/1.1 401 ")
 
 
