@@ -13,14 +13,16 @@ from kopylite.client import Client
 from kopylite.objects import Kind
 from kopylite.testing import Cluster, EmbeddedCluster, EnvTest
 from tests.machine import require_real_server
+from tests.operators import eventually
 
 RBAC = "rbac.authorization.k8s.io/v1"
+SLICE = Kind("discovery.k8s.io/v1", "EndpointSlice")
 KINDS = [
     *(Kind("v1", kind) for kind in ("Namespace", "Service", "Endpoints", "ConfigMap", "ServiceAccount", "Secret")),
     *(Kind(RBAC, kind) for kind in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")),
     *(Kind("flowcontrol.apiserver.k8s.io/v1", kind) for kind in ("FlowSchema", "PriorityLevelConfiguration")),
     *(Kind("networking.k8s.io/v1", kind) for kind in ("ServiceCIDR", "IPAddress")),
-    Kind("discovery.k8s.io/v1", "EndpointSlice"),
+    SLICE,
     Kind("scheduling.k8s.io/v1", "PriorityClass"),
     Kind("apiregistration.k8s.io/v1", "APIService"),
 ]
@@ -61,6 +63,8 @@ async def both() -> AsyncIterator[tuple[Cluster, Cluster]]:
 async def test_a_fresh_cluster_holds_the_same_objects(kind: Kind, both: tuple[Cluster, Cluster]) -> None:
     embedded, real = both
     async with embedded.client() as ours, real.client() as theirs:
+        # A real server publishes itself a moment after it is ready.
+        await eventually(lambda: theirs.live.find(SLICE, "kubernetes", namespace="default"), "the server is published")
         expected, found = await contents(theirs, kind), await contents(ours, kind)
     assert sorted(found) == sorted(expected)
     for name, obj in expected.items():

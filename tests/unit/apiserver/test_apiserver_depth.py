@@ -71,7 +71,7 @@ async def test_deep_objects_are_written_watched_and_collected_beside_a_shallow_s
     controllers = ("garbage-collector", "namespace")
     async with ApiServer(ApiServerOptions(listen=False, controllers=controllers)) as server:
         assert (await server.handle(Request.of("POST", CRD_PATH, body=crd()))).status == 201
-        watch = await server.handle(Request.of("GET", f"{THINGS}?watch=1&allowWatchBookmarks=1"))
+        watch = await server.handle(Request.of("GET", f"{THINGS}?watch=1"))
         body = b'{"kind":"Thing","apiVersion":"example.com/v1","metadata":{"name":"a"},"spec":' + spec + b"}"
         assert (await server.handle(Request.of("POST", THINGS, body=body))).status == 201
         assert watch.stream is not None
