@@ -157,7 +157,7 @@ def _read(text: str, where: str, line: int, repeated: list[str] | None) -> Any:
         mark = error.problem_mark or error.context_mark
         at = mark.line if mark else 0
         go_line = at + 1 if at and isinstance(error, yaml.scanner.ScannerError) else at
-        shown = line + min(at, text.count("\n")) + 1 if mark else 0  # not the line after the last
+        shown = line + min(at, text.removesuffix("\n").count("\n")) + 1 if mark else 0  # not the line after the last
         raise YamlError(str(error.problem or error.context), shown, where, go_line=go_line) from None
     except (yaml.YAMLError, UnicodeEncodeError) as error:
         problem = getattr(error, "reason", None) or "cannot be read"
