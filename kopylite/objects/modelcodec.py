@@ -194,12 +194,19 @@ def _default_of(field: FieldInfo) -> Callable[[], Any]:
     return cast("Callable[[], Any]", field.default_factory)
 
 
-def _review(value: Any, nulls: bool = False) -> _Exclusion:
+# Deeper than any object can be read at Python's own recursion limit. Python 3.13 was seen to run on without limit in a
+# value that contains itself, until the memory was used up.
+_MAX_DEPTH = 900
+
+
+def _review(value: Any, nulls: bool = False, depth: int = 0) -> _Exclusion:
     """Prepare a value for `exclude_unset`, and say what else to leave out.
 
     Fields whose default was changed in place (`status.conditions.append(...)`) are noted as set. Nulls that mean
     the same as absence are left out; a null that differs from the default, or that is required, is kept.
     """
+    if depth > _MAX_DEPTH:
+        raise RecursionError("it nests too deep, or contains itself")
     exclusion: _Exclusion = {}
     if isinstance(value, BaseModel):
         given = value.model_fields_set
@@ -209,7 +216,7 @@ def _review(value: Any, nulls: bool = False) -> _Exclusion:
                 if rule.null_is_absence and name in given and not nulls:
                     exclusion[name] = True
             elif isinstance(inner, (BaseModel, list, dict, set)):
-                nested = _review(inner, nulls)
+                nested = _review(inner, nulls, depth + 1)
                 if name not in given and inner != rule.default():
                     given.add(name)
                 if nested:
@@ -219,7 +226,7 @@ def _review(value: Any, nulls: bool = False) -> _Exclusion:
         return {} if isinstance(value, RootModel) else exclusion
     items: Any = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in items:
-        if isinstance(inner, (BaseModel, list, dict)) and (nested := _review(inner)):
+        if isinstance(inner, (BaseModel, list, dict)) and (nested := _review(inner, depth=depth + 1)):
             exclusion[key] = nested
     return exclusion
 
