@@ -88,6 +88,18 @@ def test_messages_are_scored_apart_but_reasons_are_not() -> None:
     assert not compared(status, {**status, "reason": "Conflict"}).equal
 
 
+def test_causes_in_another_order_are_another_text_and_no_difference() -> None:
+    one, two = {"field": "spec.a", "message": "x"}, {"field": "spec.b", "message": "y"}
+
+    def status(*causes: dict[str, str]) -> dict[str, Any]:
+        return {"kind": "Status", "reason": "Invalid", "details": {"causes": list(causes)}}
+
+    turned = compared(status(one, two), status(two, one))
+    assert turned.equal
+    assert not turned.same_text
+    assert not compared(status(one, two), status(one)).equal
+
+
 def test_a_report_tells_surprises_and_outdated_entries() -> None:
     report = Report((compared(1, 2),), {"gone #1": "a reason"})
     assert [c.id for c in report.surprises()] == ["n #1"]

@@ -148,7 +148,11 @@ class Normaliser:
 
 
 def without_messages(comparable: dict[str, Any]) -> dict[str, Any]:
-    """The same without the texts for people, which are scored apart: messages, warnings, descriptions of columns."""
+    """The same without the texts for people, which are scored apart: messages, warnings, descriptions of columns.
+
+    Without the order of causes too: where upstream collects them from a Go map or from checks side by side, the real
+    server itself answers one request now in this order and now in that.
+    """
     headers = {**comparable["headers"], "Warning": len(comparable["headers"].get("Warning", ()))}
     return {**comparable, "headers": headers, "body": _strip_messages(comparable["body"])}
 
@@ -160,6 +164,7 @@ def _strip_messages(value: Any) -> Any:
             causes = (value.get("details") or {}).get("causes")
             if causes:
                 bare = [{k: v for k, v in cause.items() if k != "message"} for cause in causes]
+                bare.sort(key=lambda cause: json.dumps(cause, sort_keys=True))
                 value = {**value, "details": {**value["details"], "causes": bare}}
             return value
         if "columnDefinitions" in value:
