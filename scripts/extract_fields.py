@@ -19,7 +19,7 @@ from kopylite.apiserver.builtin import data
 from kopylite.apiserver.builtin.scalars import Reading
 from kopylite.apiserver.builtin.strategies import CODECS
 
-TARGET = Path(__file__).parent.parent / "kopylite" / "objects" / "builtin_fields.json"
+TARGET = Path(__file__).parent.parent / "kopylite" / "client" / "builtin_fields.json"
 SCALARS = {"string", "integer", "number", "boolean"}
 TIMES = {"meta.v1.Time": 0, "meta.v1.MicroTime": 6}
 # Fields of which only what is named may stay when one of them changes. The first is in the schema, as patch

@@ -23,7 +23,8 @@ LAYERS: list[set[str]] = [
     {"privatefiles"},
     {"checks"},
     {"workqueue", "objects"},
-    {"client", "serving"},
+    {"crds"},
+    {"client", "serving", "codegen"},
     {"cache", "reconcile", "leaderelection", "webhooks"},
     {"triggers"},
     {"controller"},
@@ -70,7 +71,8 @@ DOORS = {
 }  # fmt: skip
 
 PURE = {
-    "errors.py", "observers.py", "checks.py", "objects/", "client/verbs.py", "client/patches.py", "client/overlay.py",
+    "errors.py", "observers.py", "checks.py", "objects/", "crds/", "codegen/", "client/fields.py", "client/verbs.py",
+    "client/patches.py", "client/overlay.py",
     "client/changes.py", "client/addresses.py", "cache/watchstate.py",
     "triggers/events.py", "triggers/predicates.py", "workqueue/state.py", "workqueue/delays.py",
     "workqueue/ratelimiters.py", "reconcile/request.py", "reconcile/chains.py", "reconcile/conditions.py",

@@ -1,6 +1,6 @@
 """The model zoo: one kind for each thing that a field can be.
 
-`python -m tests.zoo > tests/unit/objects/zoo.yaml` writes the expected schemas anew; read the difference.
+`python -m tests.zoo > tests/unit/crds/zoo.yaml` writes the expected schemas anew; read the difference.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AnyUrl, BaseModel, ConfigDict, Field, RootModel
 from typing_extensions import TypedDict
 
+from kopylite.crds import SchemaWarning
+from kopylite.crds.schema import schema_of
 from kopylite.objects import (
     Conditions,
     CustomResource,
@@ -33,7 +35,6 @@ from kopylite.objects import (
     ResourceRequirements,
     Rule,
     Scale,
-    SchemaWarning,
     Time,
     Toleration,
     TypedLocalObjectReference,
@@ -45,7 +46,6 @@ from kopylite.objects import (
     map_atomic,
     preserve_unknown,
 )
-from kopylite.objects.schema import schema_of
 from kopylite.objects.yamlwrite import to_yaml
 
 GROUP = "zoo.example.com"

@@ -16,7 +16,7 @@ from kopylite.errors import UsageError
 
 if TYPE_CHECKING:
     from kopylite.app import App
-    from kopylite.objects.crd import ResourceClass
+    from kopylite.crds.crd import ResourceClass
 
 EPILOG = """\
 examples:
@@ -76,7 +76,7 @@ def run(args: argparse.Namespace, signals: StopSignals) -> int:
 
 
 def _crds(target: str) -> list[dict[str, Any]]:
-    from kopylite.objects.crd import crds_of
+    from kopylite.crds.crd import crds_of
 
     place, _, name = target.partition(":")
     module = load_module(place)
@@ -96,7 +96,7 @@ def _crds(target: str) -> list[dict[str, Any]]:
 
 def crds_of_app(app: App) -> list[dict[str, Any]]:
     """The CRDs of the CustomResource classes that an App names; none for an App of other kinds."""
-    from kopylite.objects.crd import crds_of
+    from kopylite.crds.crd import crds_of
 
     return crds_of(_all_versions(_classes(_kinds(app))))
 
@@ -211,7 +211,7 @@ def _is_crd(document: Any) -> bool:
 
 
 def _changes(committed: dict[str, Any], crd: dict[str, Any], path: Path) -> list[Any]:
-    from kopylite.objects.crdchanges import compare_crds
+    from kopylite.crds.changes import compare_crds
 
     try:
         return compare_crds(committed, crd)

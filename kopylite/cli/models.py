@@ -40,7 +40,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace, signals: StopSignals) -> int:
     """Run the command; the exit code is 0 or one of `Exit`."""
-    from kopylite.objects.modelsource import models_of
+    from kopylite.codegen.models import models_of
 
     try:
         print(models_of(_read(args.file, args.kind), args.version, descriptions=args.descriptions), end="")

@@ -13,12 +13,12 @@ from pydantic import BaseModel
 
 from kopylite.client.codec import decode_object, encode
 from kopylite.client.draft import as_stored
+from kopylite.client.fields import Field, fields_of
 from kopylite.client.overlay import Overlay
 from kopylite.client.patches import bound_diff, bound_steps, rebased, replaces_list, with_identity
 from kopylite.client.verbs import PatchType
 from kopylite.errors import UsageError
 from kopylite.objects import Adapter, adapter_of, key_of, kind_of, to_wire, wire_of
-from kopylite.objects.fields import Field, fields_of
 from kopylite.objects.reading import bytes_of, paired, parts_of, read_from
 from kopylite.objects.wirevalues import wire_value
 

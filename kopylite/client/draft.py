@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 from kopylite.client.codec import decode_object, encode
+from kopylite.client.fields import Field
 from kopylite.client.overlay import NONE, Names, Overlay, names_of
 from kopylite.errors import UsageError
 from kopylite.objects import (
@@ -19,7 +20,6 @@ from kopylite.objects import (
     adapter_of,
     set_controller_reference,
 )
-from kopylite.objects.fields import Field
 from kopylite.objects.reading import paired, parts_of
 from kopylite.objects.secretadapter import is_secret
 from kopylite.objects.wirevalues import wire_value

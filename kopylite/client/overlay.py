@@ -20,7 +20,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from kopylite.objects.fields import SERVERS_OWN, Field
+from kopylite.client.fields import SERVERS_OWN, Field
 from kopylite.objects.wirevalues import wire_value
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from kopylite.client.fields import Field
 from kopylite.client.overlay import ABSENT, elements_by_key
 from kopylite.client.verbs import PatchType
-from kopylite.objects.fields import Field
 
 Steps = list[dict[str, Any]]
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import msgspec
 
+from kopylite.client.fields import Field, field_of_schema, fields_of, is_described
 from kopylite.client.transport import Transport
 from kopylite.client.verbs import ApiRequest
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.errors import KopyliteError
 from kopylite.objects import Kind
-from kopylite.objects.fields import Field, field_of_schema, fields_of, is_described
 
 # The schema of a new definition is published a moment after it is served; who may not read it need not ask often.
 RETRY_AFTER = 60.0

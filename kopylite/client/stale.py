@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from kopylite.client.changes import Change, adapter_like
+from kopylite.client.fields import Field
 from kopylite.client.overlay import elements_by_key
 from kopylite.client.recent import RecentWrites
 from kopylite.errors import Conflict
 from kopylite.objects import Kind, ObjectKey, key_of
-from kopylite.objects.fields import Field
 from kopylite.objects.reading import bytes_of
 
 

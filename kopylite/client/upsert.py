@@ -19,13 +19,13 @@ from typing import Any, NamedTuple
 from kopylite.client.api import Api
 from kopylite.client.codec import decode_identity, decode_object, encode
 from kopylite.client.draft import Draft
+from kopylite.client.fields import fields_of
 from kopylite.client.overlay import NONE, Names, Overlay, managed_by
 from kopylite.client.patches import bound_diff, merge_apply, merge_diff
 from kopylite.client.schemas import Schemas
 from kopylite.client.verbs import WriteOptions
 from kopylite.errors import AlreadyExists
 from kopylite.objects import Kind, ObjectKey, key_of, kind_of
-from kopylite.objects.fields import fields_of
 
 # Objects whose last desire is remembered, about 500 bytes each. A forgotten one costs at most one request.
 MAX_REMEMBERED = 50_000

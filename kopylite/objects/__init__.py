@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING
-
 from kopylite.objects.adapters import Adapter, KindLike, adapter_of, identity_of, key_of, kind_of, meta_of, wire_of
 from kopylite.objects.apimodel import ApiModel, ObjectMeta, OwnerRef
 from kopylite.objects.builtin_kinds import builtin_kind, builtin_kinds
@@ -50,10 +47,6 @@ from kopylite.objects.resource import CustomResource, Declaration, PrinterColumn
 from kopylite.objects.times import Duration, MicroTime, Time
 from kopylite.objects.unstructured import Unstructured, read_owner_references
 
-if TYPE_CHECKING:
-    from kopylite.objects.crd import crd_of, crds_of
-    from kopylite.objects.schema import SchemaWarning
-
 __all__ = [
     "Adapter",
     "ApiModel",
@@ -84,7 +77,6 @@ __all__ = [
     "ResourceRequirements",
     "Rule",
     "Scale",
-    "SchemaWarning",
     "Time",
     "Toleration",
     "TypedLocalObjectReference",
@@ -94,8 +86,6 @@ __all__ = [
     "builtin_kinds",
     "compare_versions",
     "controller_of",
-    "crd_of",
-    "crds_of",
     "embedded_resource",
     "has_controller_reference",
     "has_owner_reference",
@@ -118,16 +108,3 @@ __all__ = [
     "to_wire",
     "wire_of",
 ]
-
-# Only tools need these, and they bring pydantic's JSON Schema generator with them.
-_LAZY = {
-    "SchemaWarning": "kopylite.objects.schema",
-    "crd_of": "kopylite.objects.crd",
-    "crds_of": "kopylite.objects.crd",
-}
-
-
-def __getattr__(name: str) -> object:
-    if name in _LAZY:
-        return getattr(import_module(_LAZY[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

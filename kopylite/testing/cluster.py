@@ -159,7 +159,7 @@ async def _lists(client: Client, crd: Unstructured) -> bool:
 def _crd_of(source: Mapping[str, Any] | type) -> Unstructured:
     if isinstance(source, Mapping):
         return Unstructured(source)
-    from kopylite.objects.crd import crd_of
+    from kopylite.crds.crd import crd_of
 
     return Unstructured(crd_of(source))
 

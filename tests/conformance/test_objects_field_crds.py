@@ -21,10 +21,11 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from hypothesis import HealthCheck, given, settings
 
 from kopylite.client import Client
+from kopylite.codegen.models import models_of
+from kopylite.crds import SchemaWarning, crd_of
+from kopylite.crds.changes import compare_crds
 from kopylite.errors import Invalid
-from kopylite.objects import SchemaWarning, Unstructured, adapter_of, crd_of
-from kopylite.objects.crdchanges import compare_crds
-from kopylite.objects.modelsource import models_of
+from kopylite.objects import Unstructured, adapter_of
 from kopylite.objects.quantity import PATTERN, USUAL_PATTERN
 from kopylite.objects.yamlread import read_documents
 from kopylite.testing import EnvTest

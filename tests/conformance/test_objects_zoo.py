@@ -13,9 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kopylite.client import Client
+from kopylite.crds import SchemaWarning
+from kopylite.crds.crd import crd_of, crds_of
 from kopylite.errors import DecodeError, Invalid
-from kopylite.objects import Kind, SchemaWarning, Unstructured, adapter_of
-from kopylite.objects.crd import crd_of, crds_of
+from kopylite.objects import Kind, Unstructured, adapter_of
 from kopylite.testing import Cluster as ControlPlane
 from tests.instances import odd, valid
 from tests.zoo import GROUP, LOOSE, ZOO, Cluster, Full, FullV2, spec_schemas

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kopylite.objects import crd_of
+from kopylite.crds import crd_of
 from kopylite.objects.yamlread import YamlError, read_documents
 from kopylite.objects.yamlwrite import to_go_yaml, to_yaml
 from tests.unit.objects.test_objects_yaml import HARD

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kopylite.apiserver.patching.json_patch import json_patch
+from kopylite.client.fields import UNKNOWN, Field
 from kopylite.client.overlay import NONE, Overlay, names_of
 from kopylite.client.patches import (
     add_finalizer,
@@ -22,7 +23,6 @@ from kopylite.client.patches import (
     remove_finalizer,
 )
 from kopylite.errors import ApiError
-from kopylite.objects.fields import UNKNOWN, Field
 from kopylite.objects.reading import parts_of
 
 names = st.sampled_from(["a", "b", "c", "d"])

@@ -9,7 +9,7 @@ import pytest
 from kopylite.cli import main
 from kopylite.cli.dev import example_of, try_line
 from kopylite.cli.exitcodes import Exit
-from kopylite.objects.crd import crd_of
+from kopylite.crds.crd import crd_of
 from samples.myapp.operator import MyApp
 
 

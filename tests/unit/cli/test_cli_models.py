@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kopylite.cli import main
-from kopylite.objects import crd_of
+from kopylite.crds import crd_of
 from kopylite.objects.yamlwrite import to_yaml
 from tests.zoo import Cluster, Full
 

@@ -3,9 +3,9 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+from kopylite.client.fields import fields_of
 from kopylite.client.overlay import ABSENT, NONE, Names, Overlay, managed_by, names_of
 from kopylite.objects import Kind
-from kopylite.objects.fields import fields_of
 
 DEPLOYMENT = Kind("apps/v1", "Deployment")
 POD = fields_of(DEPLOYMENT, DEPLOYMENT).child("spec").child("template").child("spec")

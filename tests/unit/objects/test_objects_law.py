@@ -36,8 +36,9 @@ from pydantic import (
 )
 from typing_extensions import TypedDict
 
+from kopylite.crds import crd_of
 from kopylite.errors import EncodeError, RegistrationError
-from kopylite.objects import ApiModel, CustomResource, Quantity, Time, adapter_of, crd_of, to_wire
+from kopylite.objects import ApiModel, CustomResource, Quantity, Time, adapter_of, to_wire
 from kopylite.objects.modelcodec import codec_of
 from kopylite.objects.wirevalues import wire_value
 

@@ -15,18 +15,18 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from kopylite.codegen.models import models_of
+from kopylite.codegen.names import class_name, python_name, singular
+from kopylite.codegen.text import docstring, long_text
+from kopylite.crds.patterns import perl_classes, re2_problem
 from kopylite.errors import DecodeError, UsageError
 from kopylite.objects import CustomResource, Duration, Kind, LabelSelector, Quantity, Time, adapter_of, compare_versions
 from kopylite.objects.models import ClientModelAdapter
-from kopylite.objects.modelsource import models_of
-from kopylite.objects.patterns import perl_classes, re2_problem
-from kopylite.objects.sourcenames import class_name, python_name, singular
-from kopylite.objects.sourcetext import docstring, long_text
 from kopylite.objects.wireformats import parse_duration, read_bytes, read_decimal
 from kopylite.objects.wirevalues import wire_value
 from kopylite.objects.yamlread import read_document, read_documents
 from kopylite.objects.yamlwrite import to_yaml
-from tests.unit.objects.test_objects_modelsource import crd
+from tests.unit.codegen.test_codegen_models import crd
 
 SIZE = 20_000
 # Below this the clock, not the parser, is measured.

@@ -4,7 +4,8 @@ import copy
 
 from pydantic import BaseModel
 
-from kopylite.objects import CustomResource, Kind, crd_of
+from kopylite.crds import crd_of
+from kopylite.objects import CustomResource, Kind
 from kopylite.testing import EmbeddedCluster
 
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kopylite.codegen.models import models_of
+from kopylite.codegen.text import docstring, literal, long_text, quoted
 from kopylite.errors import UsageError
-from kopylite.objects.modelsource import models_of
-from kopylite.objects.sourcetext import docstring, literal, long_text, quoted
 
 EVIL = (
     "x'); import os; os.abort(); ('", 'x"""\nimport os\nos.abort()\n"""', "\\", "\\'", '"', "'''", '"""', 'a"',

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kopylite.objects.crdchanges import compare_crds
+from kopylite.crds.changes import compare_crds
 
 
 def crd(schema: dict[str, Any], **version: Any) -> dict[str, Any]:

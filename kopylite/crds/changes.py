@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kopylite.objects.jsonschema import PRESERVE_UNKNOWN
+from kopylite.crds.jsonschema import PRESERVE_UNKNOWN
 
 Crd = Mapping[str, Any]
 Schema = Mapping[str, Any]

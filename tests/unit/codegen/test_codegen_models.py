@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
+from kopylite.codegen.models import models_of
+from kopylite.codegen.names import class_name, python_name, singular
+from kopylite.crds import SchemaWarning, crd_of
+from kopylite.crds.changes import compare_crds
 from kopylite.errors import UsageError
-from kopylite.objects import SchemaWarning, adapter_of, crd_of
-from kopylite.objects.crdchanges import compare_crds
-from kopylite.objects.modelsource import models_of
+from kopylite.objects import adapter_of
 from kopylite.objects.quantity import PATTERN, USUAL_PATTERN
-from kopylite.objects.sourcenames import class_name, python_name, singular
 from tests.zoo import ZOO, Cluster, Full
 
 
@@ -144,7 +145,7 @@ def test_the_classes_read_and_write_objects() -> None:
 
 
 @pytest.mark.parametrize("kind", [*ZOO, Full, Cluster], ids=lambda kind: str(kind.__name__))
-@pytest.mark.filterwarnings("ignore::kopylite.objects.schema.SchemaWarning")
+@pytest.mark.filterwarnings("ignore::kopylite.crds.schema.SchemaWarning")
 def test_the_way_to_source_and_back_keeps_every_kind_of_the_zoo(kind: Any) -> None:
     original = crd_of(kind)
     again = crd_of(load(models_of(original))[kind.__name__])

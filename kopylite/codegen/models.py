@@ -13,13 +13,13 @@ import tokenize
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from kopylite.codegen.annotations import FieldType, field_type, optional
+from kopylite.codegen.crdinput import CrdInput, CrdVersion, read_crd
+from kopylite.codegen.names import class_name, kind_class_name, python_name, singular
+from kopylite.codegen.text import WIDTH, docstring, literal, long_text, quoted
+from kopylite.crds.jsonschema import PRESERVE_UNKNOWN
 from kopylite.errors import UsageError
-from kopylite.objects.crdinput import CrdInput, CrdVersion, read_crd
-from kopylite.objects.jsonschema import PRESERVE_UNKNOWN
 from kopylite.objects.resource import CustomResource, plural_of
-from kopylite.objects.sourcenames import class_name, kind_class_name, python_name, singular
-from kopylite.objects.sourcetext import WIDTH, docstring, literal, long_text, quoted
-from kopylite.objects.sourcetypes import FieldType, field_type, optional
 
 Schema = Mapping[str, Any]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kopylite.objects.jsonschema import PRESERVE_UNKNOWN
+from kopylite.crds.jsonschema import PRESERVE_UNKNOWN
 
 Schema = dict[str, Any]
 

@@ -11,16 +11,17 @@ import pytest
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, PastDate, RootModel, create_model
 
+from kopylite.crds import SchemaWarning
+from kopylite.crds.schema import schema_of
 from kopylite.errors import RegistrationError
-from kopylite.objects import Mark, Rule, SchemaWarning, list_map
-from kopylite.objects.schema import schema_of
+from kopylite.objects import Mark, Rule, list_map
 from tests.zoo import LOOSE, ZOO, spec_schemas
 
 EXPECTED = Path(__file__).parent / "zoo.yaml"
 
 
 def test_the_zoo_has_the_expected_schemas() -> None:
-    """After a wanted change: `python -m tests.zoo > tests/unit/objects/zoo.yaml`, and read the difference."""
+    """After a wanted change: `python -m tests.zoo > tests/unit/crds/zoo.yaml`, and read the difference."""
     expected: dict[str, Any] = {}
     for document in yaml.safe_load_all(EXPECTED.read_text(encoding="utf-8")):
         expected |= document

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import pytest
 from pydantic import BaseModel
 
+from kopylite.client.fields import Field, fields_of
 from kopylite.objects import CustomResource, Kind, builtin_kinds, list_map
-from kopylite.objects.fields import Field, fields_of
 from samples.bucket.operator import Bucket
 
 REPOSITORY = Path(__file__).parent.parent.parent.parent

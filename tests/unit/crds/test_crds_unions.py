@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kopylite.objects.unions import union, validations
+from kopylite.crds.unions import union, validations
 
 KEEP = "x-kubernetes-preserve-unknown-fields"
 IOS = "x-kubernetes-int-or-string"

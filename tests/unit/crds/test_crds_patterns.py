@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kopylite.objects.patterns import re2_problem
+from kopylite.crds.patterns import re2_problem
 
 
 @pytest.mark.parametrize(

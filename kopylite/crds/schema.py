@@ -13,10 +13,10 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from kopylite.crds.jsonschema import NOTE, PRESERVE_UNKNOWN, json_schema_of
+from kopylite.crds.patterns import re2_problem
+from kopylite.crds.unions import union
 from kopylite.errors import RegistrationError
-from kopylite.objects.jsonschema import NOTE, PRESERVE_UNKNOWN, json_schema_of
-from kopylite.objects.patterns import re2_problem
-from kopylite.objects.unions import union
 
 Schema = dict[str, Any]
 

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from kopylite.crds.schema import Schema, schema_of
 from kopylite.errors import RegistrationError
 from kopylite.objects.kinds import GroupKind
 from kopylite.objects.resource import CustomResource, Declaration
-from kopylite.objects.schema import Schema, schema_of
 
 ResourceClass = type[CustomResource[Any, Any]]
 

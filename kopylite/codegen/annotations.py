@@ -9,10 +9,10 @@ from typing import Any
 
 from pydantic_core import SchemaError, SchemaValidator, core_schema
 
-from kopylite.objects.jsonschema import PRESERVE_UNKNOWN
-from kopylite.objects.patterns import perl_classes
+from kopylite.codegen.text import literal, quoted
+from kopylite.crds.jsonschema import PRESERVE_UNKNOWN
+from kopylite.crds.patterns import perl_classes
 from kopylite.objects.quantity import PATTERN, USUAL_PATTERN, Quantity
-from kopylite.objects.sourcetext import literal, quoted
 
 Schema = Mapping[str, Any]
 AddClass = Callable[[Schema], str]

@@ -6,9 +6,10 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
+from kopylite.codegen.models import models_of
+from kopylite.crds import crd_of, crds_of
 from kopylite.errors import RegistrationError
-from kopylite.objects import CustomResource, crd_of, crds_of
-from kopylite.objects.modelsource import models_of
+from kopylite.objects import CustomResource
 from kopylite.objects.yamlwrite import to_yaml
 from tests.zoo import Cluster, Full, FullV2
 

@@ -17,11 +17,11 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
+from kopylite.crds.schema import SchemaWarning, schema_of
 from kopylite.errors import RegistrationError
 from kopylite.objects.kinds import Kind
 from kopylite.objects.quantity import Quantity
 from kopylite.objects.resource import CustomResource
-from kopylite.objects.schema import SchemaWarning, schema_of
 
 T = TypeVar("T")
 

@@ -10,9 +10,9 @@ from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerati
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import PydanticSerializationError, PydanticUndefined, core_schema
 
+from kopylite.crds.patterns import perl_classes
 from kopylite.errors import EncodeError, RegistrationError
 from kopylite.objects.modelcodec import codec_of
-from kopylite.objects.patterns import perl_classes
 from kopylite.objects.wireformats import write_bytes
 from kopylite.objects.wirevalues import wire_value
 

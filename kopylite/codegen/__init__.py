@@ -1,0 +1,1 @@
+"""GENERATE: Python source with pydantic models, from somebody else's CustomResourceDefinition."""
