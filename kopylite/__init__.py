@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     )
     from kopylite.manager import Manager, Options
     from kopylite.objects import Condition, Conditions, CustomResource, Kind, ObjectKey, OwnerReference, Unstructured
-    from kopylite.reconcile import Context, Request, Result, finalize, run_in_thread, set_condition
+    from kopylite.reconcile import Context, Request, Result, Retry, finalize, run_in_thread, set_condition
     from kopylite.triggers import (
         annotations_changed,
         generation_changed,
@@ -55,6 +55,7 @@ _HOMES = {
     "Context": "kopylite.reconcile",
     "Request": "kopylite.reconcile",
     "Result": "kopylite.reconcile",
+    "Retry": "kopylite.reconcile",
     "Client": "kopylite.client",
     "Outcome": "kopylite.client",
     "ObjectKey": "kopylite.objects",
@@ -103,6 +104,7 @@ __all__ = [  # noqa: RUF022  (the reader's order, not the alphabet's)
     "Context",
     "Request",
     "Result",
+    "Retry",
     "Client",
     "Outcome",
     "ObjectKey",

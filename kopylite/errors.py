@@ -22,7 +22,7 @@
     │   ├── DecodeError
     │   ├── EncodeError
     │   └── AlreadyOwned
-    ├── TerminalError              raised by a reconcile: no retry until the next event
+    ├── TerminalError              raised by a reconcile: no retry until the next event (Retry, beside Result: later)
     ├── ReconcileTimeout           a reconcile ran longer than its controller allows
     └── QueueShutDown              the work queue hands out nothing more
 

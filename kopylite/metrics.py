@@ -72,6 +72,7 @@ class ReconcileMetrics(ReconcileObserver):
         "crashes",
         "errors",
         "loop_runs",
+        "postponements",
         "rejected",
         "results",
         "seconds",
@@ -83,7 +84,7 @@ class ReconcileMetrics(ReconcileObserver):
         self.results = dict.fromkeys(RESULTS, 0)
         self.seconds = Histogram(RECONCILE_BUCKETS)
         self.errors = self.terminal_errors = self.timeouts = self.crashes = self.conflicts = 0
-        self.rejected = self.loop_runs = 0
+        self.rejected = self.loop_runs = self.postponements = 0
 
     def finished(self, result: str, seconds: float) -> None:
         self.results[result] += 1
@@ -97,6 +98,9 @@ class ReconcileMetrics(ReconcileObserver):
 
     def conflicted(self) -> None:
         self.conflicts += 1
+
+    def postponed(self) -> None:
+        self.postponements += 1
 
     def object_rejected(self) -> None:
         self.rejected += 1
@@ -230,6 +234,7 @@ _RECONCILE_COUNTERS = (
     ("controller_runtime_reconcile_panics_total", "Reconciles that ended with an unexpected exception", "crashes"),
     ("controller_runtime_reconcile_timeouts_total", "Reconciles that were cancelled at their timeout", "timeouts"),
     ("kopylite_reconcile_conflicts_total", "Reconciles that met a 409 Conflict and are retried quietly", "conflicts"),
+    ("kopylite_reconcile_postponed_total", "Reconciles that raised Retry and run again at its time", "postponements"),
     ("kopylite_hot_loop_runs_total", "Runs that own writes alone caused, again and again, and that wrote", "loop_runs"),
     ("kopylite_rejected_objects_total", "Stored objects that did not fit their model", "rejected"),
 )

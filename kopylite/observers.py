@@ -39,6 +39,9 @@ class ReconcileObserver:
     def conflicted(self) -> None:
         """A 409 Conflict: retried quietly."""
 
+    def postponed(self) -> None:
+        """The run raised a Retry: something that it needs is not there yet."""
+
     def object_rejected(self) -> None:
         """A stored object did not fit its model."""
 

@@ -15,7 +15,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 import anyio
 
 from kopylite.boundary.policies import Policy
-from kopylite.boundary.words import say, show
+from kopylite.boundary.words import members_of, say, show
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -47,7 +47,7 @@ class ActiveCall:
 def ends_process(error: BaseException) -> bool:
     """Whether an exception that came out of a function of the user is meant for the process, not for the call."""
     if isinstance(error, BaseExceptionGroup):
-        return any(isinstance(member, KeyboardInterrupt) for member in _members(error))
+        return any(isinstance(member, KeyboardInterrupt) for member in members_of(error))
     return isinstance(error, KeyboardInterrupt | GeneratorExit)
 
 
@@ -238,16 +238,3 @@ def place_of(error: BaseException) -> str:
             break
         trace = trace.tb_next
     return place
-
-
-def _members(error: BaseExceptionGroup[Any]) -> list[BaseException]:
-    """All exceptions of a group, of whatever depth; no recursion, for it may be deep."""
-    found: list[BaseException] = []
-    left: list[BaseException] = [error]
-    while left:
-        one = left.pop()
-        if isinstance(one, BaseExceptionGroup):
-            left += one.exceptions
-        else:
-            found.append(one)
-    return found

@@ -3,6 +3,7 @@
     outcome                      failures    next run              result          log
     ──────────────────────────────────────────────────────────────────────────────────────────────────
     TerminalError                forgotten   none                  error           error, one line
+    Retry(…, after=…)            forgotten   then                  requeue_after   info, one line
     DecodeError                  forgotten   slow                  error           error, once per change
     on its way out (see GOING)   forgotten   in 30 s               requeue_after   debug; a warning every 10 min
     Conflict (not of an apply)   + 1         after its back-off    requeue         debug; a warning when it repeats
@@ -23,7 +24,7 @@ the other exceptions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from kopylite.boundary import show
@@ -45,7 +46,7 @@ from kopylite.errors import (
     TerminalError,
     TransportError,
 )
-from kopylite.reconcile.request import Result
+from kopylite.reconcile.request import Result, Retry
 
 # An object that does not fit its model will not fit it a moment later. Its own change comes as an event; this is
 # for the change of something else that the reconcile decoded and nobody watches.
@@ -79,6 +80,7 @@ class Failure(Enum):
     UNREACHED = auto()
     REJECTED = auto()
     TERMINAL = auto()
+    POSTPONED = auto()
     GAVE_UP = auto()
     TIMEOUT = auto()
     REFUSED = auto()
@@ -95,6 +97,7 @@ class Settlement:
             key runs again when the server answers, and tries within 30 s.
         after: seconds, for AFTER.
         priority: of the next run; None keeps the one of this run.
+        hold: for AFTER: nothing runs the key before.
         failure: None when the run did what it had to.
     """
 
@@ -102,6 +105,7 @@ class Settlement:
     next_run: NextRun = NextRun.NONE
     after: float = 0.0
     priority: int | None = None
+    hold: bool = False
     failure: Failure | None = None
 
 
@@ -118,7 +122,10 @@ REFUSED = Settlement("error", NextRun.BACK_OFF, failure=Failure.REFUSED)
 CRASHED = Settlement("error", NextRun.BACK_OFF, failure=Failure.CRASHED)
 
 # Which member of a group of exceptions decides, the last one first: what a retry may help comes before what it cannot.
-_GRAVITY = [TERMINAL, REJECTED, GOING, UNREACHED, CONFLICT, GONE, REFUSED, TIMEOUT, CRASHED]
+_GRAVITY = [
+    Failure.TERMINAL, Failure.POSTPONED, Failure.REJECTED, Failure.GOING, Failure.UNREACHED, Failure.CONFLICT,
+    Failure.GONE, Failure.REFUSED, Failure.TIMEOUT, Failure.CRASHED,
+]  # fmt: skip
 COUNTED = frozenset({Failure.GONE, Failure.REFUSED, Failure.TIMEOUT, Failure.CRASHED})
 """What `max_retries` counts."""
 
@@ -135,7 +142,7 @@ def settle_result(result: object) -> Settlement:
         raise TypeError(f"a reconcile returns a Result or None, not {show(result)}; as in Result(requeue_after=30)")
     after = result.delay
     if after > 0:
-        return Settlement("requeue_after", NextRun.AFTER, after, result.priority)
+        return Settlement("requeue_after", NextRun.AFTER, after, result.priority, result.hold)
     if result.requeue:
         return Settlement("requeue", NextRun.BACK_OFF, 0.0, result.priority)
     return SUCCESS
@@ -144,8 +151,9 @@ def settle_result(result: object) -> Settlement:
 def settle_error(error: BaseException, errors: int = 0, max_retries: int | None = None) -> Settlement:
     """What a raised exception means.
 
-    A TerminalError may stand anywhere in a chain of `raise … from …`. A group, as task groups raise it, means what
-    the gravest of its members means: it is terminal only if all of them are.
+    A TerminalError or a Retry may stand anywhere in a chain of `raise … from …`; the first counts. A group, as task
+    groups raise it, means what the gravest of its members means: it is terminal only if all of them are, and of several
+    Retries the longest counts.
 
     Args:
         error: what the run raised.
@@ -161,10 +169,13 @@ def settle_error(error: BaseException, errors: int = 0, max_retries: int | None 
 
 
 def _settle_one(error: BaseException) -> Settlement:
-    if _is_terminal(error):
+    wish = _wish(error)
+    if isinstance(wish, Retry):
+        return replace(settle_result(wish.result), failure=Failure.POSTPONED)
+    if wish is not None:
         return TERMINAL
     if isinstance(error, BaseExceptionGroup):
-        return max(map(_settle_one, error.exceptions), key=_GRAVITY.index)
+        return max(map(_settle_one, error.exceptions), key=_gravity)
     if isinstance(error, DecodeError):
         return REJECTED
     if isinstance(error, _GOING):
@@ -218,12 +229,18 @@ def _wrote_to_the_gone(error: BaseException) -> bool:
     return isinstance(error, NotFound) and error.request.startswith(("PUT ", "PATCH ", "POST "))
 
 
-def _is_terminal(error: BaseException) -> bool:
+def _gravity(settlement: Settlement) -> tuple[int, float]:
+    assert settlement.failure is not None, "of an error"
+    return _GRAVITY.index(settlement.failure), settlement.after
+
+
+def _wish(error: BaseException) -> TerminalError | Retry | None:
+    """What user code has said on purpose about the next run, if it did."""
     cause: BaseException | None = error
     seen: set[int] = set()  # a chain may be a circle
     while cause is not None and id(cause) not in seen:
-        if isinstance(cause, TerminalError):
-            return True
+        if isinstance(cause, TerminalError | Retry):
+            return cause
         seen.add(id(cause))
         cause = cause.__cause__
-    return False
+    return None

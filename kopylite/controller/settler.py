@@ -24,7 +24,7 @@ from kopylite.observers import ReconcileObserver
 from kopylite.reconcile.causes import Causes, Line, alike
 from kopylite.reconcile.context import Context
 from kopylite.reconcile.recorder import INVALID_OBJECT, is_publishable
-from kopylite.reconcile.request import Request
+from kopylite.reconcile.request import Request, Retry
 from kopylite.workqueue import RateLimit, WorkQueue
 
 LOGGER = logging.getLogger("kopylite.controller")
@@ -100,7 +100,7 @@ class Settler:
             queue.forget(request)
             if next_run is NextRun.AFTER:
                 self._reasons.add_own(request, REQUEUE_AFTER if error is None else RETRY)
-                queue.add(request, priority=priority, after=after)
+                queue.add(request, priority=priority, after=after, hold=settlement.hold)
         self._observer.finished(settlement.result, seconds)
         if settlement.failure is None:
             self._causes.worked(request)
@@ -148,6 +148,8 @@ class Settler:
     def _report(self, context: Context, request: Request, failure: Failure, error: BaseException, after: float) -> None:
         if failure in (Failure.CONFLICT, Failure.GONE):
             self._observer.conflicted()
+        elif failure is Failure.POSTPONED:
+            self._observer.postponed()
         elif failure is not Failure.GOING:
             self._observer.failed(
                 terminal=failure in (Failure.TERMINAL, Failure.GAVE_UP),
@@ -160,7 +162,7 @@ class Settler:
         else:
             level, text = self._line(request, failure, after)
         # The API's answer and our own errors say all in one line; only a foreign exception needs its traceback, once.
-        message = printable(str(error)) if isinstance(error, ApiError) else say(error)
+        message = printable(str(error)) if isinstance(error, ApiError | Retry) else say(error)
         where, trace = _place(error), None
         if level >= logging.INFO and failure is not Failure.REJECTED:  # that one is about its object
             cause = (
@@ -170,7 +172,7 @@ class Settler:
             line = Line(level, f"{text.partition(',')[0]}: {message}{where}")
             if not self._causes.failed(cause, request, self._clock.monotonic(), line):
                 level = logging.DEBUG
-            elif not isinstance(error, KopyliteError) and failure is not Failure.UNREACHED:
+            elif not isinstance(error, KopyliteError) and failure not in (Failure.UNREACHED, Failure.POSTPONED):
                 where, trace = "", error
         LOGGER.log(level, "%s: %s%s", text, message, where, exc_info=trace, extra={"fields": context.fields()})
         if isinstance(error, Forbidden):
@@ -228,6 +230,8 @@ class Settler:
             if times % GOING_TO_WARN == 0:
                 return logging.WARNING, f"still on its way out, after {times} runs; look what holds it"
             return logging.DEBUG, f"on its way out, next try in {after:.0f} s"
+        if failure is Failure.POSTPONED:
+            return logging.INFO, f"not yet, next try in {after:.1f} s"
         if failure is Failure.TERMINAL:
             return logging.ERROR, "terminal error, waiting for the next event"
         if failure is Failure.GAVE_UP:

@@ -6,7 +6,7 @@ from kopylite.reconcile.conditions import find_condition, is_condition_true, rem
 from kopylite.reconcile.context import Context, Environment, run_in_thread, running_fields
 from kopylite.reconcile.finalizers import finalize
 from kopylite.reconcile.recorder import EventRecorder, EventType
-from kopylite.reconcile.request import Request, Result
+from kopylite.reconcile.request import Request, Result, Retry
 
 __all__ = [
     "Context",
@@ -15,6 +15,7 @@ __all__ = [
     "EventType",
     "Request",
     "Result",
+    "Retry",
     "finalize",
     "find_condition",
     "is_condition_true",

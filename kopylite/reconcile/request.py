@@ -1,16 +1,16 @@
-"""Request and Result: what goes into a reconcile and what comes out of it."""
+"""Request, Result and Retry: what goes into a reconcile and what comes out of it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Self
 
 from kopylite.boundary import show
 from kopylite.checks import LARGEST
-from kopylite.errors import UsageError
+from kopylite.errors import KopyliteError, UsageError
 from kopylite.objects import HasKey, ObjectKey
 
 
@@ -59,15 +59,19 @@ class Result:
             count as 32 years.
         requeue: run again soon, with the rate limiter's growing delay (first 5 ms).
         priority: of the next run; None keeps the one of this run.
+        hold: until then nothing else runs it either, not even a change or the deletion of the object: events are merged
+            and wait. Without it, `requeue_after` is "at most": an event runs the key at once, and the result of that
+            run says how to go on. A restart forgets it.
 
     Raises:
         UsageError: requeue_after is no finite number and no timedelta, or lies in the past (a deadline that has passed
-            means: act now); requeue is no bool, or priority no whole number.
+            means: act now); requeue or hold is no bool, priority no whole number, or hold comes without requeue_after.
     """
 
     requeue_after: float | timedelta = 0
     requeue: bool = False
     priority: int | None = None
+    hold: bool = False
 
     def __post_init__(self) -> None:
         after = self.requeue_after
@@ -83,9 +87,44 @@ class Result:
             raise UsageError(f"Result(requeue={show(self.requeue)}): True or False; a delay is requeue_after=")
         if self.priority is not None and (type(self.priority) is bool or not isinstance(self.priority, int)):
             raise UsageError(f"Result(priority={show(self.priority)}): give a whole number, or None")
+        if type(self.hold) is not bool or (self.hold and not self.delay):
+            raise UsageError(
+                f"Result(hold={show(self.hold)}): True needs a time, as in Result(requeue_after=30, hold=True)"
+            )
 
     @property
     def delay(self) -> float:
         """requeue_after in seconds, 32 years at most."""
         after = self.requeue_after
         return min(after.total_seconds() if isinstance(after, timedelta) else after, LARGEST)
+
+
+class Retry(KopyliteError):
+    """Raise it where something is not there yet, however deep in helpers: the key runs again after `after` seconds.
+
+    It is no failure: one line at INFO, no traceback, failures are forgotten, and `max_retries` does not count it. So it
+    is the way of an exception to say `Result(requeue_after=..., hold=True)`.
+
+    Args:
+        message: what it waits for, for the log.
+        after: seconds, or a timedelta, above 0.
+        hold: until then no event runs the key either; False: an event runs it at once.
+
+    Raises:
+        UsageError: `after` is no such time, or `hold` no bool.
+    """
+
+    def __init__(self, message: str, *, after: float | timedelta, hold: bool = True) -> None:
+        super().__init__(message)
+        self.result = Result(requeue_after=after, hold=hold)
+        if not self.result.delay:
+            raise UsageError(
+                f"Retry(after={show(after)}): give a time above 0; to run again soon: Result(requeue=True)"
+            )
+
+    def __reduce__(self) -> tuple[Callable[..., Retry], tuple[str, float, bool]]:
+        return _retry, (str(self), self.result.delay, self.result.hold)
+
+
+def _retry(message: str, after: float, hold: bool) -> Retry:
+    return Retry(message, after=after, hold=hold)

@@ -85,13 +85,14 @@ class WorkQueue(Generic[K]):
         self._promote()
         return self._state.ready
 
-    def add(self, key: K, *, priority: int = 0, after: float = 0.0) -> None:
+    def add(self, key: K, *, priority: int = 0, after: float = 0.0, hold: bool = False) -> None:
         """Ask for a run of `key`, not before `after` seconds. Ignored once the queue is shut down.
 
         If a run is to come already, it comes at the earlier time and with the higher priority of both.
 
         Args:
             after: 1e9 seconds at most; a negative one counts as 0.
+            hold: nor does anything else run it before; what is added meanwhile is merged into that run.
 
         Raises:
             UsageError: `after` is no number or too long, or `priority` no whole one. Nothing was added.
@@ -102,7 +103,11 @@ class WorkQueue(Generic[K]):
             _check(priority, after)
             if after > 0:
                 self._observer.delayed()
-        if self._state.add(key, self._clock.monotonic(), priority=priority, after=after):
+        if hold and after > 0:
+            self._state.hold(key, self._clock.monotonic(), priority=priority, after=after)
+            if self._idle:
+                self._set_timer()
+        elif self._state.add(key, self._clock.monotonic(), priority=priority, after=after):
             self._observer.became_ready()
             self._wake(1)
         elif self._idle:

@@ -18,6 +18,8 @@ Rules:
 - A delayed add to a key that is ready or parked is absorbed: the run to come starts after the add, so it sees all
   that the adder saw and decides itself when it wants to run again. (Keeping the time would give a second, superfluous
   run.) A delayed add to a key that only runs is kept, since that run began before it.
+- A key that is held runs when its time has come and not before: what is added meanwhile is absorbed by that run. A
+  hold that begins during a run puts off what was added during it, too.
 - Higher priority first, equals in the order in which they became ready; but while several priorities are ready,
   each FAIR_SHARE-th take goes to the level whose first key has been ready for longest. So a key is handed out after
   at most FAIR_SHARE x (n + 1) takes, n being the keys that were ready before it: low priority is slow, and never
@@ -50,12 +52,14 @@ class Taken(NamedTuple, Generic[K]):
 class QueueState(Generic[K]):
     """See the rules of this module. No method may be called with an earlier `now` than one before it."""
 
-    __slots__ = ("_levels", "_order", "_parked", "_priority", "_running", "_takes", "_waiting")
+    __slots__ = ("_held", "_levels", "_order", "_parked", "_priority", "_running", "_takes", "_waiting")
 
     def __init__(self) -> None:
         # Every key that has a run to come. It is in exactly one of _waiting, _levels and _parked.
         self._priority: dict[K, int] = {}
         self._waiting: DelayHeap[K] = DelayHeap()
+        # Those of _waiting that nothing may bring forward.
+        self._held: set[K] = set()
         # priority -> its ready keys in the order of their readiness, with the time of it. No level is empty.
         # OrderedDict, because a dict that is emptied from its front gets slower with each pop.
         self._levels: dict[int, OrderedDict[K, float]] = {}
@@ -80,7 +84,7 @@ class QueueState(Generic[K]):
         if priority > old:
             self._raise_priority(key, old, priority)
         due = self._waiting.due_time(key)
-        if due is None:
+        if due is None or key in self._held:
             return False
         if after > 0:
             if now + after < due:
@@ -90,10 +94,22 @@ class QueueState(Generic[K]):
         self._make_ready(key, self._priority[key], now)
         return True
 
+    def hold(self, key: K, now: float, *, priority: int = 0, after: float) -> None:
+        """Ask for a run of `key` in `after` seconds, and for none before: a run to come is put off until then."""
+        old = self._priority.get(key)
+        if old is not None:
+            priority = max(priority, old)
+            self._parked.pop(key, None)
+            self._leave_level(key, old)
+        self._priority[key] = priority
+        self._waiting.schedule(key, now + after)
+        self._held.add(key)
+
     def promote(self, now: float) -> int:
         """Make ready what is due. Returns how many keys became ready or parked."""
         due = self._waiting.pop_due(now)
         for key, time in due:
+            self._held.discard(key)
             self._make_ready(key, self._priority[key], time)
         return len(due)
 
@@ -134,6 +150,7 @@ class QueueState(Generic[K]):
         if priority is None:
             return False
         self._waiting.discard(key)
+        self._held.discard(key)
         self._parked.pop(key, None)
         self._leave_level(key, priority)
         return True
@@ -142,6 +159,7 @@ class QueueState(Generic[K]):
         """Take back every run to come."""
         self._priority.clear()
         self._waiting.clear()
+        self._held.clear()
         self._levels.clear()
         self._order.clear()
         self._parked.clear()

@@ -31,6 +31,8 @@ class Item:
     given: int
     # Its place among those that are ready, or None while it waits.
     place: int | None = None
+    # Nothing brings its time forward.
+    held: bool = False
 
 
 @dataclass
@@ -59,7 +61,7 @@ class Model:
             item.priority = priority
             if item.place is not None and key not in self.running:
                 item.place = self.next_place()
-        if item.place is not None:
+        if item.place is not None or item.held:
             return False
         if now + after < item.due:
             item.due, item.given = now + after, self.next_place()
@@ -67,10 +69,17 @@ class Model:
             item.due, item.place = now, self.next_place()
         return not after
 
+    def hold(self, key: str, now: float, priority: int, after: float) -> None:
+        item = self.find(key)
+        if item is not None:
+            self.items.remove(item)
+            priority = max(priority, item.priority)
+        self.items.append(Item(key, priority, now + after, self.next_place(), held=True))
+
     def promote(self, now: float) -> int:
         due = sorted((i for i in self.items if i.place is None and i.due <= now), key=lambda i: (i.due, i.given))
         for item in due:
-            item.place = self.next_place()
+            item.place, item.held = self.next_place(), False
         return len(due)
 
     def take(self, now: float) -> tuple[str, int, float] | None:
@@ -130,6 +139,11 @@ class History:
         elif what == 4 and argument % 4 == 0:
             self.owed.discard(key)
             assert self.state.cancel(key) == self.model.cancel(key)
+        elif what == 4 and argument % 4 == 1:
+            priority, after = PRIORITIES[argument // 8 % 4], DELAYS[2 + argument // 32 % 4]
+            self.owed.add(key)
+            self.state.hold(key, self.now, priority=priority, after=after)
+            self.model.hold(key, self.now, priority, after)
         elif what >= 5:
             priority, after = PRIORITIES[argument // 8 % 4], DELAYS[argument // 32 % 6]
             self.owed.add(key)

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kopylite.boundary import printable, read, say, show
+from kopylite.errors import Conflict
 
 
 class Unspeakable(Exception):
@@ -72,3 +73,16 @@ def test_whatever_a_parser_raises_becomes_the_documented_error() -> None:
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None  # nothing of the parser's text in a traceback
     assert read(int, b"12", refuse) == 12
+
+
+def test_a_group_says_what_is_in_it_and_not_that_it_is_one() -> None:
+    inner = ExceptionGroup("unhandled errors in a TaskGroup", [KeyError("b"), Conflict("newer")])
+    text = say(ExceptionGroup("unhandled errors in a TaskGroup", [ValueError("no"), inner, OSError(), OSError("e")]))
+    assert text == "ExceptionGroup of ValueError: no; KeyError: 'b'; Conflict: 409 Conflict: newer; and 2 more"
+
+
+def test_a_deep_group_and_one_of_equal_members_stay_short() -> None:
+    group = ExceptionGroup("", [ValueError("no")] * 3)
+    for _ in range(5000):
+        group = ExceptionGroup("", [group])
+    assert say(group) == "ExceptionGroup of ValueError: no"

@@ -32,7 +32,7 @@ from kopylite.errors import (
     SubresourceNotFound,
     TerminalError,
 )
-from kopylite.reconcile import Result
+from kopylite.reconcile import Result, Retry
 
 
 def caused_by(error: Exception, cause: BaseException) -> Exception:
@@ -124,11 +124,37 @@ def test_a_terminal_error_counts_anywhere_in_the_chain() -> None:
         ([ConnectionFailed("a"), Conflict("b")], outcome.CONFLICT),
         ([ConnectionFailed("a"), KeyError("b")], outcome.CRASHED),
         ([ConnectionFailed("a"), TerminalError("b")], outcome.UNREACHED),
+        ([Retry("a", after=3), KeyError("b")], outcome.CRASHED),
+        ([Retry("a", after=3), Conflict("b")], outcome.CONFLICT),
     ],
     ids=repr,
 )
 def test_a_group_means_what_its_gravest_member_means(members: list[Exception], expected: Settlement) -> None:
     assert settle_error(ExceptionGroup("parallel writes", members)) is expected
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Retry("no Kafka", after=timedelta(seconds=30)),
+        caused_by(RuntimeError("outer"), Retry("no Kafka", after=30)),
+        caused_by(Retry("no Kafka", after=30), TerminalError("of a library")),
+        ExceptionGroup("parallel", [TerminalError("a"), Retry("short", after=1), Retry("no Kafka", after=30)]),
+    ],
+    ids=repr,
+)
+def test_a_retry_means_its_time_wherever_it_stands(error: Exception) -> None:
+    settled = settle_error(error, 5, 0)
+    assert (settled.result, settled.next_run, settled.after, settled.hold) == (
+        "requeue_after",
+        outcome.NextRun.AFTER,
+        30,
+        True,
+    )
+
+
+def test_a_terminal_error_because_of_a_retry_is_terminal() -> None:
+    assert settle_error(caused_by(TerminalError("never"), Retry("no Kafka", after=30))) is outcome.TERMINAL
 
 
 @given(st.integers(0, 100), st.integers(0, 100))

@@ -18,7 +18,7 @@ from kopylite.controller.worker import TURN, LoopTurn
 from kopylite.errors import Conflict, DecodeError, Invalid, TerminalError
 from kopylite.objects import Kind
 from kopylite.observers import QueueObserver, ReconcileObserver
-from kopylite.reconcile import Context, Environment, Request, Result
+from kopylite.reconcile import Context, Environment, Request, Result, Retry
 from kopylite.reconcile.context import RUNNING
 from kopylite.testing.clock import VirtualClock
 from kopylite.workqueue import RateLimit
@@ -44,6 +44,9 @@ class Notes(ReconcileObserver):
 
     def conflicted(self) -> None:
         self.failures.append("conflict")
+
+    def postponed(self) -> None:
+        self.failures.append("postponed")
 
     def object_rejected(self) -> None:
         self.failures.append("rejected")
@@ -474,3 +477,61 @@ def test_a_context_variable_of_one_run_is_not_seen_by_the_next(bench: Bench) -> 
 
     bench.play(behaviour, once(A, B, then=1.0))
     assert seen == ["nobody", "nobody"]
+
+
+def changed_after(seconds: float) -> Callable[[Controller], Awaitable[None]]:
+    """A script: a first event, another one while its run is over, and twenty seconds more."""
+
+    async def script(controller: Controller) -> None:
+        controller.enqueue(A, "created")
+        await anyio.sleep(seconds)
+        controller.enqueue(A, "changed")
+        controller.enqueue(A, "deleted")
+        await anyio.sleep(20.0)
+
+    return script
+
+
+def test_a_retry_from_deep_inside_is_one_line_and_no_failure_and_holds_the_key(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def find_kafka(left: list[int] = [0, 0]) -> None:  # noqa: B006  (counts the calls)
+        if left:
+            left.pop()
+            raise Retry("Kafka is not there yet", after=10)
+
+    async def behaviour(ctx: Context, request: Request) -> None:
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(find_kafka)
+        except* OSError:
+            raise
+
+    with caplog.at_level(logging.INFO, logger="kopylite.controller"):
+        bench.play(behaviour, changed_after(2.0), max_retries=0)
+    assert bench.times == pytest.approx([0.0, 10.0, 20.0])
+    assert bench.runs[1][2] == ("requeue_after", "changed", "deleted") or set(bench.runs[1][2]) >= {
+        "changed",
+        "deleted",
+    }
+    assert bench.notes.results == ["requeue_after", "requeue_after", "success"]
+    assert bench.notes.failures == ["postponed", "postponed"]
+    [line] = [record for record in caplog.records if "Kafka" in record.message and "1 more" not in record.message][:1]
+    assert (line.levelno, line.exc_info) == (logging.INFO, None)
+    assert not [record for record in caplog.records if record.levelno > logging.INFO]
+
+
+def test_a_retry_that_does_not_hold_and_a_plain_requeue_after_give_way_to_an_event(bench: Bench) -> None:
+    bench.play(raises(Retry("not yet", after=10, hold=False)), changed_after(2.0))
+    assert bench.times == pytest.approx([0.0, 2.0])
+
+
+def test_an_event_during_the_run_waits_for_the_hold_that_the_run_asks_for(bench: Bench) -> None:
+    async def behaviour(ctx: Context, request: Request) -> Result | None:
+        if len(bench.runs) > 1:
+            return None
+        await anyio.sleep(5.0)
+        return Result(requeue_after=10, hold=True)
+
+    bench.play(behaviour, changed_after(2.0))
+    assert bench.times == pytest.approx([0.0, 15.0])

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import copy
+import pickle
 from datetime import timedelta
 from typing import Any
 
@@ -7,7 +9,7 @@ import pytest
 
 from kopylite.errors import UsageError
 from kopylite.objects import ObjectKey, Unstructured
-from kopylite.reconcile import Request, Result
+from kopylite.reconcile import Request, Result, Retry
 
 
 def test_a_delay_is_seconds_or_a_timedelta() -> None:
@@ -38,7 +40,9 @@ def test_a_delay_of_centuries_counts_as_32_years(huge: Any) -> None:
     assert Result(requeue_after=huge).delay == 1e9
 
 
-@pytest.mark.parametrize("wrong", [{"requeue": "no"}, {"requeue": 5}, {"priority": 1.5}, {"priority": True}])
+@pytest.mark.parametrize(
+    "wrong", [{"requeue": "no"}, {"requeue": 5}, {"priority": 1.5}, {"priority": True}, {"hold": True}, {"hold": 1}]
+)
 def test_the_other_fields_are_checked_as_well(wrong: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match=next(iter(wrong))):
         Result(**wrong)
@@ -58,3 +62,14 @@ def test_a_function_that_names_keys_returns_a_list_of_them(wrong: Any) -> None:
         Request.all_of(iter([ObjectKey("ns", "a")])) == Request.all_of({Request("ns", "a"): 1}) == [Request("ns", "a")]
     )
     assert Request.all_of(()) == []
+
+
+@pytest.mark.parametrize("wrong", [0, -1, True, "10", float("nan"), timedelta(0), None])
+def test_a_retry_without_a_time_is_refused_where_it_is_raised(wrong: Any) -> None:
+    with pytest.raises(UsageError, match="after"):
+        Retry("no Kafka", after=wrong)
+
+
+def test_a_retry_survives_copies_and_processes() -> None:
+    error = pickle.loads(pickle.dumps(copy.copy(Retry("no Kafka", after=timedelta(seconds=5), hold=False))))
+    assert (str(error), error.result) == ("no Kafka", Result(requeue_after=5.0))

@@ -118,3 +118,21 @@ def test_done_of_a_key_that_does_not_run_is_an_error() -> None:
     state.add("a", 0.0)
     with pytest.raises(KeyError):
         state.done("a", 0.0)
+
+
+def test_a_held_key_runs_at_its_time_and_not_before_however_often_it_is_added() -> None:
+    state: QueueState[str] = QueueState()
+    state.add("a", 0.0)
+    state.take(0.0)
+    state.add("a", 1.0)
+    state.hold("a", 2.0, after=10.0)
+    assert state.done("a", 2.0) == (2.0, False), "what came during the run is put off too"
+    assert not state.add("a", 3.0, priority=7)
+    assert not state.add("a", 3.0, after=1.0)
+    assert state.promote(11.9) == 0
+    assert state.promote(12.0) == 1
+    taken = state.take(12.0)
+    assert taken is not None
+    assert taken.priority == 7
+    state.done("a", 12.0)
+    assert state.add("a", 13.0), "a hold ends with its run"
