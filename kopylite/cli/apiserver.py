@@ -139,8 +139,8 @@ async def _serve(options: ApiServerOptions, kubeconfig: Path, simulate: bool, si
 
     from kopylite.apiserver.server import ApiServer
     from kopylite.cli.kubeconfigs import publish_kubeconfig
+    from kopylite.devcluster.simulator import Simulation, Simulator
     from kopylite.privatefiles import write_private
-    from kopylite.testing.simulator import Simulation, Simulator
 
     stopping = anyio.Event()
     with signals.passed_to(stopping.set):

@@ -32,7 +32,7 @@ def dev_cluster(apps: Sequence[App], *, data: Path | None, port: int, simulate: 
     from anyio.from_thread import start_blocking_portal
 
     from kopylite.cli.crd import crds_of_app
-    from kopylite.testing.embedded import EmbeddedCluster
+    from kopylite.devcluster.embedded import EmbeddedCluster
 
     crds = list({crd["metadata"]["name"]: crd for app in apps for crd in crds_of_app(app)}.values())
     cluster = EmbeddedCluster(crds=crds, simulator=simulate, data=data, port=port)

@@ -6,24 +6,24 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kopylite.devcluster.cluster import Cluster
+    from kopylite.devcluster.embedded import EmbeddedCluster, Snapshot
+    from kopylite.devcluster.requestlog import LoggedRequest, RequestLog
+    from kopylite.devcluster.simulator import Simulation
     from kopylite.testing.clock import VirtualClock
-    from kopylite.testing.cluster import Cluster
-    from kopylite.testing.embedded import EmbeddedCluster, Snapshot
     from kopylite.testing.envtest import EnvTest
     from kopylite.testing.process import ServerFailed
-    from kopylite.testing.requestlog import LoggedRequest, RequestLog
-    from kopylite.testing.simulator import Simulation
 
 # Loaded when first asked for: a test that needs a clock does not pay for a control plane.
 _HOMES = {
-    "Cluster": "kopylite.testing.cluster",
-    "EmbeddedCluster": "kopylite.testing.embedded",
+    "Cluster": "kopylite.devcluster.cluster",
+    "EmbeddedCluster": "kopylite.devcluster.embedded",
     "EnvTest": "kopylite.testing.envtest",
-    "LoggedRequest": "kopylite.testing.requestlog",
-    "RequestLog": "kopylite.testing.requestlog",
+    "LoggedRequest": "kopylite.devcluster.requestlog",
+    "RequestLog": "kopylite.devcluster.requestlog",
     "ServerFailed": "kopylite.testing.process",
-    "Simulation": "kopylite.testing.simulator",
-    "Snapshot": "kopylite.testing.embedded",
+    "Simulation": "kopylite.devcluster.simulator",
+    "Snapshot": "kopylite.devcluster.embedded",
     "VirtualClock": "kopylite.testing.clock",
 }
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from kopylite.testing.embedded import EmbeddedCluster
+    from kopylite.devcluster.embedded import EmbeddedCluster
     from kopylite.testing.envtest import EnvTest
 
 
@@ -49,7 +49,7 @@ def kube_cluster() -> Iterator[EmbeddedCluster]:
     """
     from anyio.from_thread import start_blocking_portal
 
-    from kopylite.testing.embedded import EmbeddedCluster
+    from kopylite.devcluster.embedded import EmbeddedCluster
 
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(EmbeddedCluster()) as cluster:
         yield cluster

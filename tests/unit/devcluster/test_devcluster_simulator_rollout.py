@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kopylite import Unstructured
-from kopylite.testing.simulator.rollout import limits_of, rollout_of
+from kopylite.devcluster.simulator.rollout import limits_of, rollout_of
 
 
 def deployment(desired: int, strategy: dict[str, Any]) -> Unstructured:

@@ -4,9 +4,9 @@ from datetime import timedelta
 from typing import Any
 
 from kopylite import Unstructured
+from kopylite.devcluster.simulator.deploymentstatus import deployment_status
+from kopylite.devcluster.simulator.workloads import parse_time, put_condition, share_of, stamp, template_hash
 from kopylite.testing.clock import START
-from kopylite.testing.simulator.deploymentstatus import deployment_status
-from kopylite.testing.simulator.workloads import parse_time, put_condition, share_of, stamp, template_hash
 
 
 def deployment(desired: int = 2, status: dict[str, Any] | None = None, **spec: Any) -> Unstructured:

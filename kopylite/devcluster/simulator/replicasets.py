@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 
 from kopylite import App, Context, Kind, Request, Result, Unstructured
-from kopylite.testing.simulator.workloads import (
+from kopylite.devcluster.simulator.workloads import (
     POD,
     REPLICA_SET,
     REPLICATION_CONTROLLER,

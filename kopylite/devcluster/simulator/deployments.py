@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from kopylite import App, Context, Request, Result, Unstructured
-from kopylite.testing.simulator.deploymentstatus import deployment_status, seconds_to_deadline
-from kopylite.testing.simulator.rollout import Rollout, rollout_of
-from kopylite.testing.simulator.workloads import (
+from kopylite.devcluster.simulator.deploymentstatus import deployment_status, seconds_to_deadline
+from kopylite.devcluster.simulator.rollout import Rollout, rollout_of
+from kopylite.devcluster.simulator.workloads import (
     DEPLOYMENT,
     REPLICA_SET,
     absence_ends,

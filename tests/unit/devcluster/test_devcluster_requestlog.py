@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from kopylite.apiserver.request.request import Request, Response, User
+from kopylite.devcluster.requestlog import KEPT_REQUESTS, RequestLog
 from kopylite.testing.clock import VirtualClock
-from kopylite.testing.requestlog import KEPT_REQUESTS, RequestLog
 
 
 def a_request(name: str = "a") -> Request:

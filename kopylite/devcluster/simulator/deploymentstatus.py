@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from kopylite import Unstructured
-from kopylite.testing.simulator.rollout import limits_of
-from kopylite.testing.simulator.workloads import counts, parse_time, put_condition, stamp
+from kopylite.devcluster.simulator.rollout import limits_of
+from kopylite.devcluster.simulator.workloads import counts, parse_time, put_condition, stamp
 
 AVAILABLE = ("Available", "True", "MinimumReplicasAvailable", "Deployment has minimum availability.")
 UNAVAILABLE = ("Available", "False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability.")

@@ -10,12 +10,12 @@ from typing import Self
 from kopylite.app import App
 from kopylite.client import connect, load_config
 from kopylite.clock import SYSTEM_CLOCK, Clock
+from kopylite.devcluster.simulator import claims, daemonsets, deployments, endpoints, jobs, replicasets, statefulsets
+from kopylite.devcluster.simulator.kubelet import kubelet_app
+from kopylite.devcluster.simulator.nodes import create_nodes
+from kopylite.devcluster.simulator.simulation import Simulation
+from kopylite.devcluster.simulator.workloads import stamp
 from kopylite.manager import Manager, Options
-from kopylite.testing.simulator import claims, daemonsets, deployments, endpoints, jobs, replicasets, statefulsets
-from kopylite.testing.simulator.kubelet import kubelet_app
-from kopylite.testing.simulator.nodes import create_nodes
-from kopylite.testing.simulator.simulation import Simulation
-from kopylite.testing.simulator.workloads import stamp
 
 WORKERS = 4
 

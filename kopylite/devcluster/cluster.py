@@ -1,4 +1,4 @@
-"""Cluster: what every control plane for tests offers, a real one (EnvTest) or the embedded one."""
+"""Cluster: what every control plane offers that is started from Python, the embedded one or a real one (EnvTest)."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kopylite import App, Context, Kind, Request, Unstructured
 from kopylite.controller import watch
-from kopylite.testing.simulator.workloads import POD, absence_ends, is_active
+from kopylite.devcluster.simulator.workloads import POD, absence_ends, is_active
 
 app = App("volume-protection")
 

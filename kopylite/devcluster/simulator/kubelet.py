@@ -7,8 +7,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from kopylite import App, Conflict, Context, Request, Result, Unstructured
-from kopylite.testing.simulator.simulation import FAILS_ANNOTATION, Simulation
-from kopylite.testing.simulator.workloads import NODE, POD, absence_ends, condition_of, parse_time, stamp, write_status
+from kopylite.devcluster.simulator.simulation import FAILS_ANNOTATION, Simulation
+from kopylite.devcluster.simulator.workloads import (
+    NODE,
+    POD,
+    absence_ends,
+    condition_of,
+    parse_time,
+    stamp,
+    write_status,
+)
 
 # 10.244.0.0/16, the pod network of many a small cluster.
 _NETWORK, _ADDRESSES = "10.244", 65534

@@ -6,7 +6,7 @@ from typing import Any
 
 from kopylite import App, Context, Kind, Request, Unstructured
 from kopylite.controller import watch
-from kopylite.testing.simulator.workloads import POD, absence_ends, controlled, is_ready
+from kopylite.devcluster.simulator.workloads import POD, absence_ends, controlled, is_ready
 
 app = App("endpointslice-controller")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kopylite import App, Context, Kind, Request, Result, Unstructured
-from kopylite.testing.simulator.workloads import (
+from kopylite.devcluster.simulator.workloads import (
     POD,
     REVISION,
     STATEFUL_SET,

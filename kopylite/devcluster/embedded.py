@@ -1,4 +1,4 @@
-"""EmbeddedCluster: the embedded API server as a control plane for tests; starts in milliseconds, needs no binaries."""
+"""EmbeddedCluster: the embedded API server as a control plane; starts in milliseconds, needs no binaries."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 
 from kopylite.clock import SYSTEM_CLOCK, Clock
+from kopylite.devcluster.cluster import Cluster, CrdSource
+from kopylite.devcluster.requestlog import RequestLog
 from kopylite.errors import UsageError
 from kopylite.privatefiles import write_private
-from kopylite.testing.cluster import Cluster, CrdSource
-from kopylite.testing.requestlog import RequestLog
 
 if TYPE_CHECKING:
+    from kopylite.apiserver.access.authority import CertificateAuthority
     from kopylite.apiserver.server import ApiServer, ApiServerOptions
     from kopylite.apiserver.storage.store import Store
     from kopylite.apiserver.world import Hooks
-    from kopylite.serving.certificates import CertificateAuthority
-    from kopylite.testing.simulator import Simulation
+    from kopylite.devcluster.simulator import Simulation
 
 T = TypeVar("T")
 
@@ -156,7 +156,7 @@ class EmbeddedCluster(Cluster):
 
     def user_kubeconfig(self, user: str, groups: Sequence[str] = ()) -> Path:
         """A kubeconfig for `user`, who may do nothing until RBAC says so. Needs `tls`."""
-        from kopylite.testing.kubeconfig import write_kubeconfig
+        from kopylite.devcluster.kubeconfig import write_kubeconfig
 
         if self._authority is None:
             raise UsageError("users are told apart by their certificates: start the control plane, with tls=True")
@@ -200,7 +200,7 @@ class EmbeddedCluster(Cluster):
             await server.__aexit__(None, None, None)
 
     async def _start_simulator(self) -> None:
-        from kopylite.testing.simulator import Simulation, Simulator
+        from kopylite.devcluster.simulator import Simulation, Simulator
 
         plan = self._simulator if isinstance(self._simulator, Simulation) else Simulation()
         await self._running.enter_async_context(Simulator(plan, self.kubeconfig, clock=self._clock))

@@ -6,7 +6,7 @@ from typing import Any
 
 from kopylite import App, Context, Request, Unstructured
 from kopylite.controller import watch
-from kopylite.testing.simulator.workloads import (
+from kopylite.devcluster.simulator.workloads import (
     DAEMON_SET,
     NODE,
     POD,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kopylite import Client, Unstructured
+from kopylite.devcluster.simulator.workloads import NODE
 from kopylite.errors import AlreadyExists
-from kopylite.testing.simulator.workloads import NODE
 
 _CAPACITY = {"cpu": "32", "memory": "256Gi", "pods": "110", "ephemeral-storage": "1Ti"}
 _HEALTHY = (

@@ -1,4 +1,4 @@
-"""Kubeconfig files for the control planes of tests."""
+"""Kubeconfig files for control planes on this machine."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import base64
 import json
 from pathlib import Path
 
+from kopylite.apiserver.access.authority import KeyPair
 from kopylite.privatefiles import write_private
-from kopylite.serving.certificates import KeyPair
 
 
 def write_kubeconfig(path: Path, server: str, ca: bytes, client: KeyPair) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kopylite import Unstructured
-from kopylite.testing.simulator.workloads import share_of
+from kopylite.devcluster.simulator.workloads import share_of
 
 
 @dataclass(frozen=True, slots=True)

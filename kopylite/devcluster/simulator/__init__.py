@@ -5,7 +5,7 @@ Written as any operator with kopylite is; so it is a sample too, one of more tha
 
 from __future__ import annotations
 
-from kopylite.testing.simulator.simulation import Simulation
-from kopylite.testing.simulator.simulator import Simulator, simulator_app
+from kopylite.devcluster.simulator.simulation import Simulation
+from kopylite.devcluster.simulator.simulator import Simulator, simulator_app
 
 __all__ = ["Simulation", "Simulator", "simulator_app"]

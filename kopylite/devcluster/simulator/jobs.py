@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 
 from kopylite import App, Context, Request, Result, Unstructured
-from kopylite.testing.simulator.workloads import (
+from kopylite.devcluster.simulator.workloads import (
     JOB,
     POD,
     absence_ends,
