@@ -198,18 +198,18 @@ class Client(LiveClient):
 
     @overload
     async def create_or_update(
-        self, kind: Kind, key: str | HasKey, shape: Callable[[Unstructured], None], **params: Unpack[UpsertParams]
+        self, kind: Kind, key: str | HasKey, mutate: Callable[[Unstructured], None], **params: Unpack[UpsertParams]
     ) -> tuple[Unstructured, Outcome]: ...
     @overload
     async def create_or_update(
-        self, kind: type[T], key: str | HasKey, shape: Callable[[T], None], **params: Unpack[UpsertParams]
+        self, kind: type[T], key: str | HasKey, mutate: Callable[[T], None], **params: Unpack[UpsertParams]
     ) -> tuple[T, Outcome]: ...
     async def create_or_update(
-        self, kind: Kind | type[Any], key: str | HasKey, shape: Callable[[Any], None], **params: Unpack[UpsertParams]
+        self, kind: Kind | type[Any], key: str | HasKey, mutate: Callable[[Any], None], **params: Unpack[UpsertParams]
     ) -> tuple[Any, Outcome]:
-        """Make the object of a key hold what `shape` wishes: create it, update it, or leave it alone.
+        """Make the object of a key hold what `mutate` makes of it: create it, update it, or leave it alone.
 
-        `shape` gets a private copy of the stored object, or an empty one, and edits it. What it edits in place counts
+        `mutate` gets a private copy of the stored object, or an empty one, and edits it. What it edits in place counts
         literally: what it takes out goes. A part that it puts in whole, `obj["spec"] = {...}`, names the fields that
         matter: what the server or others have added to it stays, and None takes a field out. A field that this
         operator named before and names no longer goes. Lists whose elements have keys (containers, variables,
@@ -231,20 +231,20 @@ class Client(LiveClient):
         Raises:
             Conflict: somebody changed the object since it was read; run again.
             AlreadyOwned: the object has another controller.
-            UsageError: `shape` changed name or namespace, or is async.
+            UsageError: `mutate` changed name or namespace, or is async.
         """
-        return await self._upsert(kind, key, shape, params, by_patch=False)
+        return await self._upsert(kind, key, mutate, params, by_patch=False)
 
     @overload
     async def create_or_patch(
-        self, kind: Kind, key: str | HasKey, shape: Callable[[Unstructured], None], **params: Unpack[UpsertParams]
+        self, kind: Kind, key: str | HasKey, mutate: Callable[[Unstructured], None], **params: Unpack[UpsertParams]
     ) -> tuple[Unstructured, Outcome]: ...
     @overload
     async def create_or_patch(
-        self, kind: type[T], key: str | HasKey, shape: Callable[[T], None], **params: Unpack[UpsertParams]
+        self, kind: type[T], key: str | HasKey, mutate: Callable[[T], None], **params: Unpack[UpsertParams]
     ) -> tuple[T, Outcome]: ...
     async def create_or_patch(
-        self, kind: Kind | type[Any], key: str | HasKey, shape: Callable[[Any], None], **params: Unpack[UpsertParams]
+        self, kind: Kind | type[Any], key: str | HasKey, mutate: Callable[[Any], None], **params: Unpack[UpsertParams]
     ) -> tuple[Any, Outcome]:
         """As `create_or_update`, but by a patch of what differs: other fields may change since the read.
 
@@ -252,7 +252,7 @@ class Client(LiveClient):
             Conflict: the object was made anew since the read, or a list without keys, or a map or list that is to go,
                 was changed; run again.
         """
-        return await self._upsert(kind, key, shape, params, by_patch=True)
+        return await self._upsert(kind, key, mutate, params, by_patch=True)
 
     async def apply(self, obj: T, *, owner: Any = None, force: bool = False, **params: Unpack[WriteParams]) -> T:
         """Server-side apply: the object's fields become this manager's, and those it no longer names are dropped.
@@ -385,7 +385,7 @@ class Client(LiveClient):
         self,
         kind: Kind | type[Any],
         key: str | HasKey,
-        shape: Callable[[Any], object],
+        mutate: Callable[[Any], object],
         params: UpsertParams,
         *,
         by_patch: bool,
@@ -396,5 +396,5 @@ class Client(LiveClient):
             params.get("field_manager", f"{self.field_manager[:_MAX_MANAGER]}-upsert"), params.get("dry_run", False)
         )
         return await self._upserts.create_or_update(
-            kind, where, shape, owner=params.get("owner"), options=options, by_patch=by_patch
+            kind, where, mutate, owner=params.get("owner"), options=options, by_patch=by_patch
         )

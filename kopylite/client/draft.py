@@ -100,7 +100,9 @@ class Draft:
         returned = edit(obj)
         if inspect.iscoroutine(returned):
             returned.close()
-            raise UsageError(f"shape of {self.adapter.kind} {self._key} is async: a plain function is needed")
+            raise UsageError(
+                f"mutate function for {self.adapter.kind} {self._key} is async: a plain function is needed"
+            )
         wire = self.adapter.encode(obj)
         # A dict's wire form has the dict's own parts.
         pairs = () if is_dict else paired(obj, wire)
@@ -143,7 +145,9 @@ class Draft:
         metadata = _without_kept(desired)
         for name in ("name", "namespace"):
             if metadata.setdefault(name, getattr(self._key, name)) != getattr(self._key, name):
-                raise UsageError(f"shape of {self.adapter.kind} {self._key} changed its {name} to {metadata[name]!r}")
+                raise UsageError(
+                    f"mutate function for {self.adapter.kind} {self._key} changed its {name} to {metadata[name]!r}"
+                )
         if not self._key.namespace:
             del metadata["namespace"]
         if id(desired) in self.literal:

@@ -169,10 +169,10 @@ def settle_error(error: BaseException, errors: int = 0, max_retries: int | None 
 
 
 def _settle_one(error: BaseException) -> Settlement:
-    wish = _wish(error)
-    if isinstance(wish, Retry):
-        return replace(settle_result(wish.result), failure=Failure.POSTPONED)
-    if wish is not None:
+    asked = _asked_for(error)
+    if isinstance(asked, Retry):
+        return replace(settle_result(asked.result), failure=Failure.POSTPONED)
+    if asked is not None:
         return TERMINAL
     if isinstance(error, BaseExceptionGroup):
         return max(map(_settle_one, error.exceptions), key=_gravity)
@@ -234,7 +234,7 @@ def _gravity(settlement: Settlement) -> tuple[int, float]:
     return _GRAVITY.index(settlement.failure), settlement.after
 
 
-def _wish(error: BaseException) -> TerminalError | Retry | None:
+def _asked_for(error: BaseException) -> TerminalError | Retry | None:
     """What user code has said on purpose about the next run, if it did."""
     cause: BaseException | None = error
     seen: set[int] = set()  # a chain may be a circle

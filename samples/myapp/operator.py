@@ -41,10 +41,10 @@ async def reconcile(ctx: Context, request: Request) -> Result | None:
     if myapp is None:  # it is gone, and the garbage collector takes its Deployment
         return None
 
-    def shape(deployment: Unstructured) -> None:
+    def mutate(deployment: Unstructured) -> None:
         deployment["spec"] = deployment_spec(myapp)
 
-    deployment, outcome = await ctx.client.create_or_update(Deployment, request, shape, owner=myapp)
+    deployment, outcome = await ctx.client.create_or_update(Deployment, request, mutate, owner=myapp)
     if outcome != "unchanged":
         ctx.log.info("Deployment %s", outcome)
     await ctx.client.patch_status(myapp, {"readyReplicas": deployment.status.get("readyReplicas", 0)})

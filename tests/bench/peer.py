@@ -62,11 +62,11 @@ async def work(ctx: Context, request: Request) -> Result | None:
     if myapp is None:
         return None
 
-    def shape(deployment: Unstructured) -> None:
+    def mutate(deployment: Unstructured) -> None:
         deployment["metadata"]["labels"] = {"app": request.name}
         deployment["spec"] = deployment_spec(myapp)
 
-    deployment, _ = await ctx.client.create_or_update(Deployment, request, shape, owner=myapp)
+    deployment, _ = await ctx.client.create_or_update(Deployment, request, mutate, owner=myapp)
     status = {
         "readyReplicas": deployment.get("status", {}).get("readyReplicas", 0),
         "observedGeneration": myapp.generation,

@@ -51,7 +51,7 @@ async def test_neither_do_a_patch_a_finalizer_or_an_update(client: Client, renew
 async def test_it_holds_for_built_in_kinds(client: Client, namespace: str) -> None:
     labels = {"app": "web"}
     pod = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "a", "image": "nginx:1"}]}}
-    wish = Unstructured(
+    desired = Unstructured(
         {
             "apiVersion": "apps/v1",
             "kind": "Deployment",
@@ -59,9 +59,9 @@ async def test_it_holds_for_built_in_kinds(client: Client, namespace: str) -> No
             "spec": {"replicas": 0, "selector": {"matchLabels": labels}, "template": pod},
         }
     )
-    old = await client.create(wish)
+    old = await client.create(desired)
     await client.delete(old)
-    await client.create(wish)
+    await client.create(desired)
     with pytest.raises(Conflict):
         await client.patch_status(old, {"observedGeneration": 7})
     with pytest.raises(Conflict):

@@ -117,8 +117,8 @@ async def test_integers_of_64_bits_are_exact_in_every_write(client: Client, name
     ]
     assert (await client.patch(zero, patch=steps, type="json")).spec.count == number, "json"
     zero = await reset()
-    wish = Odd(metadata=ObjectMeta(name="odd", namespace=namespace), spec=OddSpec(count=number))
-    assert (await client.apply(wish, force=True)).spec.count == number, "apply"
+    desired = Odd(metadata=ObjectMeta(name="odd", namespace=namespace), spec=OddSpec(count=number))
+    assert (await client.apply(desired, force=True)).spec.count == number, "apply"
     stored = await client.live.get(ODD, typed)
     assert stored.spec["count"] == number
     assert stored.spec["limits"] == {"x": number}

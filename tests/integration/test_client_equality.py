@@ -232,7 +232,7 @@ async def test_twenty_runs_and_two_restarts_write_once(
     name = f"web-{namespace}".lower()[:50]
     key = ObjectKey(namespace if await mine.api.is_namespaced(kind) else "", name)
 
-    def shape(obj: Unstructured) -> None:
+    def mutate(obj: Unstructured) -> None:
         obj["metadata"]["labels"] = {"app": "web", "empty": ""}
         obj["metadata"]["annotations"] = {}
         obj.update(copy.deepcopy(KINDS[named]))
@@ -241,7 +241,7 @@ async def test_twenty_runs_and_two_restarts_write_once(
     for run in range(20):
         if run in (7, 14):
             mine = Client(mine.api.transport)
-        obj, outcome = await mine.create_or_update(kind, key, shape)
+        obj, outcome = await mine.create_or_update(kind, key, mutate)
         outcomes.append(outcome)
     try:
         assert outcomes == [Outcome.CREATED, *[Outcome.UNCHANGED] * 19]

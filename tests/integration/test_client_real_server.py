@@ -101,7 +101,7 @@ ONCE = ["ReadWriteOnce"]
 SERVICE = {"service": {"name": "s", "port": {"number": 80}}}
 TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "w"}
 
-WISHES: dict[Kind, dict[str, Any]] = {
+SPECS: dict[Kind, dict[str, Any]] = {
     DEPLOYMENT: {"replicas": 2, "selector": {"matchLabels": LABELS}, "template": POD},
     Kind("apps/v1", "StatefulSet"): {"serviceName": "s", "selector": {"matchLabels": LABELS}, "template": POD},
     Kind("apps/v1", "DaemonSet"): {"selector": {"matchLabels": LABELS}, "template": POD},
@@ -117,7 +117,7 @@ WISHES: dict[Kind, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("kind", WISHES, ids=lambda kind: kind.kind)
+@pytest.mark.parametrize("kind", SPECS, ids=lambda kind: kind.kind)
 async def test_a_wish_with_its_spec_put_in_whole_is_written_once_also_over_a_restart(
     operator: Operator, namespace: str, kind: Kind
 ) -> None:
@@ -128,14 +128,14 @@ async def test_a_wish_with_its_spec_put_in_whole_is_written_once_also_over_a_res
     key = ObjectKey(namespace, "web")
     operator.writes.count = 0
 
-    def shape(obj: Unstructured) -> None:
+    def mutate(obj: Unstructured) -> None:
         obj["metadata"]["labels"] = {"app": "web"}
-        obj["spec"] = copy.deepcopy(WISHES[kind])
+        obj["spec"] = copy.deepcopy(SPECS[kind])
 
-    obj, outcome = await operator.client.create_or_update(kind, key, shape, owner=owner)
+    obj, outcome = await operator.client.create_or_update(kind, key, mutate, owner=owner)
     assert outcome is CREATED
     for _ in range(2):
-        _, outcome = await operator.client.create_or_update(kind, key, shape, owner=owner)
+        _, outcome = await operator.client.create_or_update(kind, key, mutate, owner=owner)
         assert outcome is UNCHANGED
         operator.restart()
     assert operator.writes.count == 1
@@ -145,13 +145,13 @@ async def test_a_wish_with_its_spec_put_in_whole_is_written_once_also_over_a_res
 async def test_a_models_spec_put_in_whole_is_written_once_also_over_a_restart(
     operator: Operator, namespace: str
 ) -> None:
-    def shape(deployment: V1Deployment) -> None:
+    def mutate(deployment: V1Deployment) -> None:
         container = V1Container(name="a", image="x")
         template = V1PodTemplateSpec(metadata=V1ObjectMeta(labels=LABELS), spec=V1PodSpec(containers=[container]))
         deployment.spec = V1DeploymentSpec(selector=V1LabelSelector(match_labels=LABELS), template=template)
 
     for expected in (CREATED, UNCHANGED, UNCHANGED):
-        deployment, outcome = await operator.client.create_or_update(V1Deployment, ObjectKey(namespace, "web"), shape)
+        deployment, outcome = await operator.client.create_or_update(V1Deployment, ObjectKey(namespace, "web"), mutate)
         assert outcome is expected
         operator.restart()
     assert deployment.spec.replicas == 1
@@ -160,36 +160,38 @@ async def test_a_models_spec_put_in_whole_is_written_once_also_over_a_restart(
 
 async def test_a_dropped_field_goes_and_a_hand_made_change_is_put_back(client: Client, namespace: str) -> None:
     key = ObjectKey(namespace, "web")
-    wish = copy.deepcopy(WISHES[DEPLOYMENT])
+    spec = copy.deepcopy(SPECS[DEPLOYMENT])
 
-    def shape(obj: Unstructured) -> None:
-        obj["spec"] = copy.deepcopy(wish)
+    def mutate(obj: Unstructured) -> None:
+        obj["spec"] = copy.deepcopy(spec)
 
-    await upsert(client, key, shape)
-    del wish["template"]["spec"]["containers"][0]["livenessProbe"]
-    obj, outcome = await upsert(client, key, shape)
+    await upsert(client, key, mutate)
+    del spec["template"]["spec"]["containers"][0]["livenessProbe"]
+    obj, outcome = await upsert(client, key, mutate)
     assert outcome is UPDATED
     assert "livenessProbe" not in obj["spec"]["template"]["spec"]["containers"][0]
     scaled = await client.patch(DEPLOYMENT, key, {"spec": {"replicas": 5}}, subresource="scale")
     assert scaled.kind == "Scale"
     assert (await client.get_subresource(DEPLOYMENT, key, "scale")).spec["replicas"] == 5
-    obj, outcome = await upsert(client, key, shape)
+    obj, outcome = await upsert(client, key, mutate)
     assert (outcome, obj["spec"]["replicas"]) == (UPDATED, 2)
-    assert (await upsert(client, key, shape))[1] is UNCHANGED
+    assert (await upsert(client, key, mutate))[1] is UNCHANGED
 
 
-async def upsert(client: Client, key: ObjectKey, shape: Callable[[Unstructured], None]) -> tuple[Unstructured, Outcome]:
+async def upsert(
+    client: Client, key: ObjectKey, mutate: Callable[[Unstructured], None]
+) -> tuple[Unstructured, Outcome]:
     """As a reconcile does it: the Deployment's own controller may write its status in between."""
     while True:
         try:
-            return await client.create_or_update(DEPLOYMENT, key, shape)
+            return await client.create_or_update(DEPLOYMENT, key, mutate)
         except Conflict:
             continue
 
 
 async def test_every_kind_of_patch_is_understood(client: Client, namespace: str) -> None:
     key = ObjectKey(namespace, "web")
-    await client.create_or_update(DEPLOYMENT, key, lambda obj: obj.update(spec=copy.deepcopy(WISHES[DEPLOYMENT])))
+    await client.create_or_update(DEPLOYMENT, key, lambda obj: obj.update(spec=copy.deepcopy(SPECS[DEPLOYMENT])))
     await client.patch(DEPLOYMENT, key, {"spec": {"replicas": 3}})
     steps = [
         {"op": "test", "path": "/spec/replicas", "value": 3},

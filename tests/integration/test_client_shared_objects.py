@@ -444,9 +444,9 @@ async def test_a_whole_float_is_written_as_the_integer_that_was_read(
         assert await client.patch(read, {"spec": {"replicas": one}}) is read, "nothing to change"
         await client.live.patch(read, {"spec": {"replicas": one}})
 
-    def shape(obj: Unstructured) -> None:
+    def mutate(obj: Unstructured) -> None:
         obj["spec"] = {"image": "x", "replicas": 1.0}
 
-    _, outcome = await client.create_or_update(Kind("example.com/v1", "MyApp"), app, shape)
+    _, outcome = await client.create_or_update(Kind("example.com/v1", "MyApp"), app, mutate)
     assert outcome is UNCHANGED
     assert (await client.live.get(MyApp, app)).generation == 1

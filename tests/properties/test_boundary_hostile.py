@@ -152,7 +152,7 @@ class Answers:
 async def calls(status: int, body: bytes) -> None:
     """Each verb of a client ends with a value or with an error of kopylite, whatever the answer is."""
     client = Client(Answers(status, body))
-    wish: Mapping[str, Any] = {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "a"}}
+    desired: Mapping[str, Any] = {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "a"}}
     for kind in (THING, Thing):
         for call in (
             lambda kind=kind: client.get(kind, "a", namespace="ns"),
@@ -166,7 +166,7 @@ async def calls(status: int, body: bytes) -> None:
             except KopyliteError as error:
                 str(error).encode()
     with suppress(KopyliteError):
-        await client.create(adapter_of(THING).decode(json.dumps(wish).encode()))
+        await client.create(adapter_of(THING).decode(json.dumps(desired).encode()))
 
 
 @pytest.mark.parametrize("status", [200, 422, 503])

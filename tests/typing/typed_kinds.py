@@ -120,20 +120,20 @@ def shortcuts(app: MyApp, pod: Unstructured) -> None:
 
 
 async def upserts(client: Client) -> None:
-    def shape(found: MyApp) -> None:
+    def mutate(found: MyApp) -> None:
         found.spec.replicas = 3
 
-    def shape_dict(found: Unstructured) -> None:
+    def mutate_dict(found: Unstructured) -> None:
         found["spec"] = {}
 
-    def shape_model(found: V1Deployment) -> None:
+    def mutate_model(found: V1Deployment) -> None:
         found.spec.replicas = 3
 
-    assert_type(await client.create_or_update(MyApp, "a", shape), tuple[MyApp, Outcome])
-    assert_type(await client.create_or_patch(MyApp, "a", shape), tuple[MyApp, Outcome])
-    assert_type(await client.create_or_update(POD, "a", shape_dict), tuple[Unstructured, Outcome])
-    assert_type(await client.create_or_update(V1Deployment, "a", shape_model), tuple[V1Deployment, Outcome])
-    await client.create_or_update(MyApp, "a", shape_dict)  # type: ignore[arg-type]
+    assert_type(await client.create_or_update(MyApp, "a", mutate), tuple[MyApp, Outcome])
+    assert_type(await client.create_or_patch(MyApp, "a", mutate), tuple[MyApp, Outcome])
+    assert_type(await client.create_or_update(POD, "a", mutate_dict), tuple[Unstructured, Outcome])
+    assert_type(await client.create_or_update(V1Deployment, "a", mutate_model), tuple[V1Deployment, Outcome])
+    await client.create_or_update(MyApp, "a", mutate_dict)  # type: ignore[arg-type]
 
 
 async def finalizers(ctx: Context, request: Request, app: MyApp) -> None:

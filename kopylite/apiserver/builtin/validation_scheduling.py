@@ -39,12 +39,12 @@ def tolerations(listed: Any, path: str) -> Errors:
     return found
 
 
-def affinity(wishes: Object | None, path: str) -> Errors:
+def affinity(affinities: Object | None, path: str) -> Errors:
     found: Errors = []
-    for kind, wish in (wishes or {}).items():
+    for kind, terms in (affinities or {}).items():
         where = f"{path}.{kind}"
-        needed = wish.get("requiredDuringSchedulingIgnoredDuringExecution")
-        preferred = wish.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
+        needed = terms.get("requiredDuringSchedulingIgnoredDuringExecution")
+        preferred = terms.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
         here = f"{where}.requiredDuringSchedulingIgnoredDuringExecution"
         if kind == "nodeAffinity":
             if needed is not None:

@@ -46,11 +46,11 @@ async def reconcile(ctx: Context, request: Request) -> None:
         await ctx.client.create(Unstructured(slice_), owner=service)
         return
 
-    def shape(present: Unstructured) -> None:
+    def mutate(present: Unstructured) -> None:
         present["metadata"]["labels"] = {**present.labels, **labels}
         present.update(wanted)
 
-    await ctx.client.create_or_update(SLICE, slices[0], shape)
+    await ctx.client.create_or_update(SLICE, slices[0], mutate)
 
 
 def _has_address(pod: Unstructured) -> bool:

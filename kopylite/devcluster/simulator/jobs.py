@@ -59,7 +59,7 @@ async def reconcile(ctx: Context, request: Request) -> Result | None:
     _suspension(ctx, conditions, suspended)
     if verdict is not None:
         conditions += _end(ctx, job, verdict)
-    wish: dict[str, Any] = {
+    desired: dict[str, Any] = {
         "startTime": None if suspended else status.get("startTime") or stamp(ctx.now()),
         "completionTime": stamp(ctx.now()) if verdict == REACHED else None,
         "conditions": conditions or None,
@@ -69,7 +69,7 @@ async def reconcile(ctx: Context, request: Request) -> Result | None:
         **counts(active=len(active), succeeded=succeeded, failed=failed),
         "completedIndexes": _ranges(_succeeded_indexes(pods)) if spec.get("completionMode") == "Indexed" else None,
     }
-    await write_status(ctx, job, wish)
+    await write_status(ctx, job, desired)
     return _wake(ctx, job)
 
 

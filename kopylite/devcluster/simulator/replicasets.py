@@ -1,4 +1,4 @@
-"""ReplicaSets and ReplicationControllers: as many pods as wished, and a status that counts them."""
+"""ReplicaSets and ReplicationControllers: as many pods as desired, and a status that counts them."""
 
 from __future__ import annotations
 

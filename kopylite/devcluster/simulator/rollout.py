@@ -14,7 +14,7 @@ class Rollout:
     """The next sizes.
 
     Attributes:
-        desired: the wished number of replicas.
+        desired: the desired number of replicas.
         surge: how many more there may be meanwhile.
         unavailable: how many of them may be unavailable meanwhile.
         first_size: of a new ReplicaSet that is about to be made.

@@ -104,12 +104,12 @@ async def _claim(ctx: Context, stateful_set: Unstructured, template: dict[str, A
     volume = template["metadata"]["name"]
     name = f"{volume}-{pod}"
 
-    def shape(claim: Unstructured) -> None:
+    def mutate(claim: Unstructured) -> None:
         if not claim.resource_version:
             claim["metadata"]["labels"] = dict(stateful_set["spec"]["selector"].get("matchLabels", {}))
             claim["spec"] = template["spec"]
 
-    await ctx.client.create_or_update(CLAIM, name, shape, namespace=stateful_set.namespace)
+    await ctx.client.create_or_update(CLAIM, name, mutate, namespace=stateful_set.namespace)
     return {"name": volume, "persistentVolumeClaim": {"claimName": name}}
 
 

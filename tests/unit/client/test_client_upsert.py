@@ -54,10 +54,10 @@ class World:
         """A new process: no memory of what was sent."""
         self.client = Client(self.server)
 
-    async def run(self, shape: Callable[[Any], object], *outcomes: Outcome, **params: Any) -> Unstructured:
+    async def run(self, mutate: Callable[[Any], object], *outcomes: Outcome, **params: Any) -> Unstructured:
         """Upsert once per expected outcome."""
         for outcome in outcomes:
-            obj, done = await self.client.create_or_update(DEPLOYMENT, KEY, shape, **params)
+            obj, done = await self.client.create_or_update(DEPLOYMENT, KEY, mutate, **params)
             assert done is outcome
         return obj
 
@@ -72,12 +72,12 @@ def world() -> World:
 
 
 def spec(**fields: Any) -> Callable[[Unstructured], None]:
-    """A shape that puts the spec in whole, as most do."""
+    """A mutate function that puts the spec in whole, as most do."""
 
-    def shape(obj: Unstructured) -> None:
+    def mutate(obj: Unstructured) -> None:
         obj["spec"] = copy.deepcopy(fields)
 
-    return shape
+    return mutate
 
 
 CONTAINERS = [{"name": "a", "image": "x", "args": []}]
@@ -93,10 +93,10 @@ async def test_an_object_is_created_once_and_then_left_alone(world: World) -> No
 
 async def test_after_a_restart_an_unchanged_wish_sends_nothing(world: World) -> None:
     container = {"name": "a", "resources": {"limits": {"cpu": "1000m"}}}
-    shape = spec(template={"spec": {"containers": [container]}})
-    await world.run(shape, CREATED, owner=owner())
+    mutate = spec(template={"spec": {"containers": [container]}})
+    await world.run(mutate, CREATED, owner=owner())
     world.restart()
-    await world.run(shape, UNCHANGED, UNCHANGED, owner=owner())
+    await world.run(mutate, UNCHANGED, UNCHANGED, owner=owner())
     assert len(world.server.writes) == 1
 
 
@@ -151,20 +151,20 @@ async def test_a_field_taken_out_in_place_goes_also_after_a_restart(world: World
 
 
 async def test_what_a_human_changed_is_put_back(world: World) -> None:
-    shape = spec(containers=CONTAINERS, replicas=2)
-    await world.run(shape, CREATED)
+    mutate = spec(containers=CONTAINERS, replicas=2)
+    await world.run(mutate, CREATED)
     world.server.put_in(PATH, json.loads(json.dumps(world.stored)) | {"spec": {"replicas": 9, "containers": []}})
-    await world.run(shape, UPDATED, UNCHANGED)
+    await world.run(mutate, UPDATED, UNCHANGED)
     assert world.stored["spec"]["replicas"] == 2
 
 
 async def test_what_others_added_beside_the_wish_stays(world: World) -> None:
-    shape = spec(containers=CONTAINERS)
-    await world.run(shape, CREATED)
+    mutate = spec(containers=CONTAINERS)
+    await world.run(mutate, CREATED)
     world.stored["spec"]["replicas"] = 7  # an autoscaler
-    await world.run(shape, UNCHANGED)
+    await world.run(mutate, UNCHANGED)
     world.restart()
-    await world.run(shape, UNCHANGED)
+    await world.run(mutate, UNCHANGED)
 
 
 @pytest.mark.parametrize("refused", [{"unknownField": 1}, {"containers": [{"name": "a", "resources": {"limits": {}}}]}])
@@ -176,16 +176,16 @@ async def test_what_the_server_does_not_take_is_sent_once(world: World, refused:
 
 
 async def test_a_value_that_the_server_rewrites_costs_one_request_after_a_restart(world: World) -> None:
-    def shape(obj: Unstructured) -> None:
+    def mutate(obj: Unstructured) -> None:
         obj["case"] = "LOUD"
 
-    await world.run(shape, CREATED, UNCHANGED)
+    await world.run(mutate, CREATED, UNCHANGED)
     world.restart()
-    await world.run(shape, UNCHANGED, UNCHANGED, UNCHANGED)
+    await world.run(mutate, UNCHANGED, UNCHANGED, UNCHANGED)
     assert [w.split()[0] for w in world.server.writes] == ["POST", "PUT"]
     world.stored["case"] = "other"
     world.stored["metadata"]["resourceVersion"] = "900"
-    await world.run(shape, UPDATED, UNCHANGED)
+    await world.run(mutate, UPDATED, UNCHANGED)
 
 
 async def test_a_wish_is_compared_with_a_version_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,13 +197,13 @@ async def test_a_wish_is_compared_with_a_version_once(world: World, monkeypatch:
         return whole(draft, stored, overlay, names)
 
     monkeypatch.setattr(Draft, "over", counted)
-    shape = spec(containers=CONTAINERS)
-    await world.run(shape, CREATED, UNCHANGED)
+    mutate = spec(containers=CONTAINERS)
+    await world.run(mutate, CREATED, UNCHANGED)
     compared.clear()
-    await world.run(shape, UNCHANGED, UNCHANGED)
+    await world.run(mutate, UNCHANGED, UNCHANGED)
     assert not compared
     await world.run(spec(containers=CONTAINERS, replicas=3), UPDATED)
-    assert compared, "another wish"
+    assert compared, "another desired state"
     await world.run(spec(containers=CONTAINERS, replicas=3), UNCHANGED)
     world.stored["spec"]["replicas"] = 9
     world.stored["metadata"]["resourceVersion"] = "900"
@@ -211,30 +211,30 @@ async def test_a_wish_is_compared_with_a_version_once(world: World, monkeypatch:
 
 
 async def test_what_the_server_keeps_for_itself_is_no_part_of_a_wish(world: World) -> None:
-    shape = spec(containers=CONTAINERS)
-    await world.run(shape, CREATED, UNCHANGED)
+    mutate = spec(containers=CONTAINERS)
+    await world.run(mutate, CREATED, UNCHANGED)
     world.stored["metadata"] |= {"managedFields": [{"manager": "x"}], "generation": 5}
-    await world.run(shape, UNCHANGED)
+    await world.run(mutate, UNCHANGED)
     world.stored["metadata"]["managedFields"].append({"manager": "y"})
-    await world.run(shape, UNCHANGED)
+    await world.run(mutate, UNCHANGED)
 
 
 async def test_a_label_edited_in_place_is_sent_once(world: World) -> None:
-    def shape(obj: Unstructured) -> None:
+    def mutate(obj: Unstructured) -> None:
         obj["metadata"].setdefault("labels", {})["a"] = "b"
 
-    await world.run(shape, CREATED, UNCHANGED)
+    await world.run(mutate, CREATED, UNCHANGED)
     world.stored["metadata"]["labels"]["other"] = "stays"
-    await world.run(shape, UNCHANGED)
+    await world.run(mutate, UNCHANGED)
 
 
 async def test_metadata_put_in_whole_keeps_what_it_leaves_out(world: World) -> None:
-    def shape(obj: Unstructured) -> None:
+    def mutate(obj: Unstructured) -> None:
         obj["metadata"] = {"name": "web", "labels": {"a": "b"}}
 
     await world.run(spec(), CREATED, owner=owner())
     world.stored["metadata"]["finalizers"] = ["example.com/x"]
-    await world.run(shape, UPDATED, UNCHANGED, owner=owner())
+    await world.run(mutate, UPDATED, UNCHANGED, owner=owner())
     metadata = world.stored["metadata"]
     assert metadata["finalizers"] == ["example.com/x"]
     assert metadata["ownerReferences"][0]["uid"] == "ou"
@@ -245,10 +245,10 @@ async def test_the_status_is_not_written(world: World) -> None:
     await world.run(spec(), CREATED)
     world.stored["status"] = {"replicas": 1}
 
-    def shape(obj: Unstructured) -> None:
+    def mutate(obj: Unstructured) -> None:
         obj["status"] = {"replicas": 5}
 
-    await world.run(shape, UNCHANGED)
+    await world.run(mutate, UNCHANGED)
 
 
 async def test_a_cache_that_has_not_seen_the_object_costs_a_read_and_no_second_object(world: World) -> None:
@@ -260,12 +260,12 @@ async def test_a_cache_that_has_not_seen_the_object_costs_a_read_and_no_second_o
 async def test_a_change_since_the_read_is_a_conflict(world: World) -> None:
     await world.run(spec(), CREATED)
 
-    def shape(obj: Unstructured) -> None:
+    def mutate(obj: Unstructured) -> None:
         obj["spec"]["replicas"] = 5
         world.server.put_in(PATH, json.loads(json.dumps(world.stored)) | {"note": "x"})
 
     with pytest.raises(Conflict):
-        await world.run(shape, UPDATED)
+        await world.run(mutate, UPDATED)
 
 
 async def test_another_controllers_object_is_not_touched(world: World) -> None:
@@ -277,19 +277,19 @@ async def test_another_controllers_object_is_not_touched(world: World) -> None:
 
 @pytest.mark.parametrize("field", ["name", "namespace"])
 async def test_a_shape_that_renames_is_refused(world: World, field: str) -> None:
-    def shape(obj: Unstructured) -> None:
+    def mutate(obj: Unstructured) -> None:
         obj["metadata"][field] = "other"
 
     with pytest.raises(UsageError, match=f"changed its {field} to 'other'"):
-        await world.run(shape, CREATED)
+        await world.run(mutate, CREATED)
     assert world.server.writes == []
 
 
 async def test_an_async_shape_is_refused(world: World) -> None:
-    async def shape(obj: Unstructured) -> None: ...
+    async def mutate(obj: Unstructured) -> None: ...
 
     with pytest.raises(UsageError, match="plain function"):
-        await world.run(shape, CREATED)
+        await world.run(mutate, CREATED)
 
 
 async def test_a_dry_run_is_not_remembered(world: World) -> None:
@@ -302,11 +302,11 @@ async def test_a_dry_run_is_not_remembered(world: World) -> None:
 async def test_a_patch_carries_only_what_differs(world: World) -> None:
     await world.run(spec(containers=CONTAINERS, replicas=1), CREATED)
 
-    def shape(obj: Unstructured) -> None:
+    def mutate(obj: Unstructured) -> None:
         obj["spec"]["replicas"] = 5
         world.server.put_in(PATH, json.loads(json.dumps(world.stored)) | {"note": "changed meanwhile"})
 
-    obj, outcome = await world.client.create_or_patch(DEPLOYMENT, KEY, shape)
+    obj, outcome = await world.client.create_or_patch(DEPLOYMENT, KEY, mutate)
     assert outcome is UPDATED
     uid = world.stored["metadata"]["uid"]
     assert json.loads(world.server.sent[-1].body or b"") == {"metadata": {"uid": uid}, "spec": {"replicas": 5}}
@@ -324,7 +324,7 @@ class MyApp(CustomResource[AppSpec, None], group="example.com", version="v1"):
 
 
 async def test_a_custom_resource_class_is_shaped_as_an_instance(world: World) -> None:
-    def shape(app: MyApp) -> None:
+    def mutate(app: MyApp) -> None:
         app.spec = AppSpec(image="x")
 
     async def run(edit: Callable[[MyApp], None], *outcomes: Outcome) -> MyApp:
@@ -333,9 +333,9 @@ async def test_a_custom_resource_class_is_shaped_as_an_instance(world: World) ->
             assert outcome is expected
         return app
 
-    assert (await run(shape, CREATED, UNCHANGED)).spec.replicas == 1
+    assert (await run(mutate, CREATED, UNCHANGED)).spec.replicas == 1
     world.restart()
-    await run(shape, UNCHANGED)
+    await run(mutate, UNCHANGED)
 
     def scale(app: MyApp) -> None:
         app.spec.replicas = 3
@@ -344,7 +344,7 @@ async def test_a_custom_resource_class_is_shaped_as_an_instance(world: World) ->
 
 
 async def test_an_applied_wish_is_applied_once_and_again_when_it_no_longer_holds(world: World) -> None:
-    wish = Unstructured(
+    desired = Unstructured(
         {
             "apiVersion": "apps/v1",
             "kind": "Deployment",
@@ -353,24 +353,24 @@ async def test_an_applied_wish_is_applied_once_and_again_when_it_no_longer_holds
         }
     )
     for _ in range(3):
-        applied = await world.client.apply(wish, owner=owner(), force=True)
+        applied = await world.client.apply(desired, owner=owner(), force=True)
     assert world.server.writes == [f"PATCH {PATH}"]
     assert applied.spec["replicas"] == 1
     request = next(r for r in world.server.sent if r.method == "PATCH")
     assert request.content_type == "application/apply-patch+yaml"
     assert request.params == {"fieldManager": "kopylite", "force": "true"}
     world.stored["spec"]["a"] = 2
-    await world.client.apply(wish, owner=owner())
+    await world.client.apply(desired, owner=owner())
     assert world.stored["spec"]["a"] == 1
     assert len(world.server.writes) == 2
-    wish["spec"] = {"b": 1}
-    await world.client.apply(wish, owner=owner())
+    desired["spec"] = {"b": 1}
+    await world.client.apply(desired, owner=owner())
     assert len(world.server.writes) == 3
-    assert wish.owner_references == []
+    assert desired.owner_references == []
 
 
 async def test_two_managers_applying_to_one_object_do_not_forget_each_other(world: World) -> None:
-    wishes = {
+    by_manager = {
         name: Unstructured(
             {
                 "apiVersion": "apps/v1",
@@ -382,8 +382,8 @@ async def test_two_managers_applying_to_one_object_do_not_forget_each_other(worl
         for name in ("one", "two")
     }
     for _ in range(3):
-        for name, wish in wishes.items():
-            await world.client.apply(wish, field_manager=name)
+        for name, desired in by_manager.items():
+            await world.client.apply(desired, field_manager=name)
     assert len(world.server.writes) == 2
 
 
