@@ -227,6 +227,12 @@ def name_of(function: object) -> str:
     return str(getattr(function, "__name__", type(function).__name__))
 
 
+def defined_at(function: object) -> str:
+    """Where a function was written, "FILE:LINE"; "" where that is not known."""
+    code = getattr(inspect.unwrap(function) if callable(function) else function, "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno}" if isinstance(code, types.CodeType) else ""
+
+
 def place_of(error: BaseException) -> str:
     """Where the user's code met an exception, "FILE:LINE in FUNCTION"; "" if it did not."""
     place, trace = "", error.__traceback__

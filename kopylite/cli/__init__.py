@@ -24,7 +24,8 @@ DESCRIPTION = "Kubernetes operators in asyncio."
 
 EPILOG = """\
 start here:
-  kopylite run samples/hello/operator.py     run an operator against the cluster of your kubeconfig
+  kopylite run hello.py --dev                run an operator on a cluster of its own: nothing else is needed
+  kopylite run hello.py                      run it against the cluster of your kubeconfig
   kopylite run --help                        its options, environment variables and exit codes
 """
 

@@ -28,8 +28,8 @@ OVERTIME = 10.0
 
 EPILOG = f"""\
 examples:
-  kopylite run samples/hello/operator.py               the App named `app` in a file, all namespaces
-  kopylite run samples.myapp.operator:app --dev        with a cluster of its own, in this process; for kubectl too
+  kopylite run hello.py                                the App named `app` in a file, all namespaces
+  kopylite run hello.py --dev                          with a cluster of its own, in this process; for kubectl too
   kopylite run shop.operator:app -n shop -n shop-test  an App in a module, two namespaces
   kopylite run shop.operator:app shop.billing:app      several Apps in one process, with caches in common
   kopylite run shop.operator:app --metrics-address 0.0.0.0:8080 --health-address 0.0.0.0:8081 --log-format json
@@ -152,6 +152,7 @@ def run(args: argparse.Namespace, signals: StopSignals) -> int:
         logger.warning("%s", warning)
     try:
         apps = load_apps(args.target)
+        _require_controllers(apps, args.target)  # before --dev starts a cluster for nothing
         signals.nothing_to_end = False
         with _cluster(apps, args), asyncio.Runner(loop_factory=_loop_factory(args.loop)) as runner:
             finished = bool(signals.asked) or runner.run(_operate(apps, args, signals))
@@ -161,6 +162,15 @@ def run(args: argparse.Namespace, signals: StopSignals) -> int:
         logger.critical("a part that must not end has failed", exc_info=True)
         return Exit.INTERNAL
     return Exit.STOPPED if finished else Exit.UNFINISHED
+
+
+def _require_controllers(apps: Sequence[App], targets: Sequence[str]) -> None:
+    from kopylite.manager import check_apps
+
+    try:
+        check_apps(apps)
+    except RegistrationError as error:
+        raise RegistrationError(f"{', '.join(targets)}: {error}") from None
 
 
 @contextmanager
@@ -189,10 +199,7 @@ async def _operate(apps: Sequence[App], args: argparse.Namespace, signals: StopS
     config = load_config(
         args.kubeconfig, args.context, anonymous=args.anonymous, allow_plain_http=args.allow_plain_http
     )
-    try:
-        manager = Manager(apps, config, options_of(args))
-    except RegistrationError as error:
-        raise RegistrationError(f"{', '.join(args.target)}: {error}") from None
+    manager = Manager(apps, config, options_of(args))
     asyncio.get_running_loop().set_exception_handler(on_loop_error)
     with signals.passed_to(manager.stop, within=args.grace_period + OVERTIME, left=partial(_left, manager)):
         return await manager.run()

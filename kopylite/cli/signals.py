@@ -77,6 +77,7 @@ class StopSignals:
             left: what keeps it, for the log.
         """
         import asyncio
+        import contextvars
         import logging
 
         loop = asyncio.get_running_loop()
@@ -89,7 +90,8 @@ class StopSignals:
 
         for number in SIGNALS:
             signal.signal(number, self._handle)  # again: the user's module may have set its own
-        self._stop = partial(loop.call_soon_threadsafe, begin)
+        # A handler runs in the middle of whatever it interrupts, maybe a reconcile whose fields the log would show.
+        self._stop = partial(loop.call_soon_threadsafe, begin, context=contextvars.copy_context())
         if self.asked:
             begin()
         try:

@@ -27,7 +27,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
-from kopylite.boundary import show
+from kopylite.boundary import defined_at, name_of, show
 from kopylite.errors import (
     ApiError,
     ApplyConflict,
@@ -130,8 +130,8 @@ COUNTED = frozenset({Failure.GONE, Failure.REFUSED, Failure.TIMEOUT, Failure.CRA
 """What `max_retries` counts."""
 
 
-def settle_result(result: object) -> Settlement:
-    """What a returned value means.
+def settle_result(result: object, function: object = None) -> Settlement:
+    """What a value means that the reconcile `function` returned.
 
     Raises:
         TypeError: it is neither None nor a Result; settle it as any other error.
@@ -139,7 +139,9 @@ def settle_result(result: object) -> Settlement:
     if result is None:
         return SUCCESS
     if not isinstance(result, Result):
-        raise TypeError(f"a reconcile returns a Result or None, not {show(result)}; as in Result(requeue_after=30)")
+        place = defined_at(function)
+        whose = f"{name_of(function)} at {place} returned {show(result)}" if place else f"not {show(result)}"
+        raise TypeError(f"a reconcile returns a Result or None, as in Result(requeue_after=30); {whose}")
     after = result.delay
     if after > 0:
         return Settlement("requeue_after", NextRun.AFTER, after, result.priority, result.hold)

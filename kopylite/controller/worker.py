@@ -121,7 +121,7 @@ class Worker:
             request, priority = queue.get_nowait() or await queue.get()
             context = self._begin(request, priority)
             try:
-                settlement = settle_result(await in_fresh_context(reconcile, context, request))
+                settlement = settle_result(await in_fresh_context(reconcile, context, request), reconcile)
                 if context.forgotten:
                     raise ForgottenAwait("; ".join(context.forgotten))
             except asyncio.CancelledError as error:

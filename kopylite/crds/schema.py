@@ -183,6 +183,13 @@ class SchemaBuilder:
             values is not False and not node.get(PRESERVE_UNKNOWN) and (values is not None or "properties" not in node)
         ):
             schema[PRESERVE_UNKNOWN] = True
+        elif not node.get(PRESERVE_UNKNOWN):
+            # A class without fields, and pydantic keeps what it does not know: only the server would drop it.
+            self.warn(
+                path,
+                "the model has no fields, so the server drops whatever is written into it; declare its fields, or "
+                'keep what is unknown with model_config = ConfigDict(extra="allow")',
+            )
 
     def _add_items(self, schema: Schema, node: Mapping[str, Any], path: str) -> None:
         prefix = node.get("prefixItems")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kopylite.manager.manager import Manager
+from kopylite.manager.manager import Manager, check_apps
 from kopylite.manager.options import Options
 
-__all__ = ["Manager", "Options"]
+__all__ = ["Manager", "Options", "check_apps"]

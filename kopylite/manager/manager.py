@@ -75,7 +75,7 @@ class Manager:
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self.apps: tuple[Operator, ...] = tuple(app) if isinstance(app, Sequence) else (app,)
-        _check_apps(self.apps)
+        check_apps(self.apps)
         self.options = options or Options()
         self.metrics = Metrics()
         # A connection for each worker, unless the configuration sets a number.
@@ -253,7 +253,12 @@ class Manager:
         return self._parts.cache.informers if self._parts else []
 
 
-def _check_apps(apps: Sequence[Operator]) -> None:
+def check_apps(apps: Sequence[Operator]) -> None:
+    """Refuse Apps that cannot run, or not side by side.
+
+    Raises:
+        RegistrationError: one has no controllers, or two have a controller of one name.
+    """
     if not apps:
         raise RegistrationError("a Manager without an App has nothing to run")
     known: dict[str, Operator] = {}

@@ -100,6 +100,10 @@ class Context:
         self._id = ""
         self._log: ReconcileLogger | None = None
 
+    def __repr__(self) -> str:
+        about = f"{self.controller} {self.request}" if self.request.name else self.controller
+        return f"<{type(self).__name__} of {about}: {', '.join(self.reasons) or 'no reasons'}>"
+
     @property
     def controller(self) -> str:
         """The name of the controller whose run this is."""

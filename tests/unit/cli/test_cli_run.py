@@ -114,6 +114,7 @@ async def start(folder: Path) -> AsyncIterator[Start]:
         ("shop_operator:nothing", Exit.ATTRIBUTE, "has no attribute 'nothing'; it has the App app, empty"),
         ("shop_operator:number", Exit.ATTRIBUTE, "is a int and not a kopylite.App"),
         ("shop_operator:empty", Exit.REGISTRATION, "shop_operator:empty: app 'empty' has no controllers"),
+        ("shop_operator:empty --dev", Exit.REGISTRATION, "shop_operator:empty: app 'empty' has no controllers"),
         ("shop_operator.py:app --kubeconfig /nowhere/kubeconfig", Exit.KUBECONFIG, "/nowhere/kubeconfig"),
         ("shop_operator:app --context other", Exit.KUBECONFIG, "other"),
     ],
@@ -153,6 +154,26 @@ async def test_a_module_that_fails_shows_its_traceback(start: Start, server: Tin
     process = await start(server, "broken")
     assert await process.ends() == Exit.MODULE
     assert 'broken.py", line 1' in process.output
+
+
+async def test_the_line_of_a_signal_has_no_fields_of_the_reconcile_that_it_interrupts(
+    start: Start, server: TinyServer, folder: Path
+) -> None:
+    # The reconcile is at work, in Python, whenever the signal comes.
+    (folder / "busy.py").write_text(
+        OPERATOR + "\n@app.reconciler(Thing, name='busy')\n"
+        "async def busy(ctx, request):\n"
+        "    ctx.log.info('busy')\n"
+        "    while not signal.getsignal(signal.SIGTERM).__self__.asked:\n"
+        "        pass\n"
+    )
+    server.put("a")
+    process = await start(server, "busy")
+    await process.says(": busy")
+    process.signal(signal.SIGTERM)
+    assert await process.ends() == Exit.STOPPED
+    [line] = [line for line in process.output.splitlines() if "SIGTERM: stopping" in line]
+    assert "reconcile_id" not in line
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -244,6 +265,15 @@ def test_help_names_every_variable_and_every_exit_code(capsys: pytest.CaptureFix
     ):  # fmt: skip
         assert f"KOPYLITE_{word}" in text
     assert Exit.table() in text
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["crd", "--help"], ["apiserver", "--help"]])
+def test_help_proposes_no_file_that_only_the_repository_has(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(arguments)
+    assert "samples" not in capsys.readouterr().out
 
 
 async def test_several_apps_run_side_by_side_each_under_its_own_name(

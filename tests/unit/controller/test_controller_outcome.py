@@ -61,6 +61,18 @@ def test_what_is_no_result_is_the_programs_mistake(result: object) -> None:
         settle_result(result)
 
 
+async def returns_a_number(ctx: object, request: object) -> int:
+    return 30
+
+
+def test_what_is_no_result_is_told_with_the_function_that_returned_it() -> None:
+    line = returns_a_number.__code__.co_firstlineno
+    with pytest.raises(TypeError) as caught:
+        settle_result(30, returns_a_number)
+    assert f"returns_a_number at {__file__}:{line} returned 30" in str(caught.value)
+    assert "Result(requeue_after=30)" in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("error", "expected"),
     [

@@ -196,6 +196,25 @@ def test_what_the_server_checks_otherwise_is_warned_of(annotation: Any, text: st
         schema_of(create_model("M", f=(annotation, ...)))
 
 
+class Empty(BaseModel):
+    """Somebody means to fill it in later."""
+
+
+def test_a_model_of_which_the_server_drops_everything_is_warned_of_with_the_way_out() -> None:
+    text = r'M\.inner\[\]: the model has no fields, so the server drops .* ConfigDict\(extra="allow"\)'
+    with pytest.warns(SchemaWarning, match=text):
+        schema_of(create_model("M", inner=(list[Empty], ...)))
+
+
+def test_what_keeps_or_names_its_fields_is_not_warned_of() -> None:
+    class Open(BaseModel):
+        model_config = ConfigDict(extra="allow")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        schema_of(create_model("M", a=(Open, ...), b=(dict[str, str], ...), c=(dict[str, Any], ...), d=(Any, None)))
+
+
 def test_an_escaped_backslash_is_no_class() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -56,6 +56,12 @@ def test_plain_loggers_find_the_fields_of_the_run_they_are_called_in() -> None:
     assert running_fields() == {}
 
 
+def test_a_context_shows_whose_it_is_and_why_it_runs() -> None:
+    assert repr(context()) == "<Context of widget default/a: created, changed>"
+    nobodys = Context(Environment("widget", cast("Client", None)), Request("", ""))
+    assert repr(nobodys) == "<Context of widget: no reasons>"
+
+
 def test_now_is_the_clock_of_the_environment() -> None:
     assert context().now() == VirtualClock().now()
 
