@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import json
+import os
 import re
 import runpy
 import shlex
@@ -26,12 +28,7 @@ ROOT = Path(__file__).parent.parent
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md"), *ROOT.glob("samples/*/*.md")]
 # Those whose blocks, read from top to bottom, are a program; in the others they are fragments.
 PROGRAMS = ["README.md", "docs/guide.md", "docs/from-kopf.md"]
-# What the README uses and does not show.
-PRELUDE = """\
-from __future__ import annotations
-from typing import Any, Callable
-deployment_spec: Callable[[Any], dict[str, Any]]
-"""
+README = ROOT / "README.md"
 
 
 @dataclass(frozen=True)
@@ -71,9 +68,9 @@ def test_python_blocks_compile(block: Block) -> None:
 
 def as_module(document: str) -> str:
     """The Python of a document as one module: what awaits at the top level becomes a function of its own."""
-    parts = [PRELUDE]
+    parts = []
     for number, block in enumerate(blocks("python")):
-        if block.document == ROOT / document:
+        if block.document == ROOT / document and not block.text.startswith("# test_"):  # that has imports of its own
             awaits = any(isinstance(node, ast.AsyncWith) for node in ast.parse(block.text).body)
             body = (
                 f"async def block_{number}() -> None:\n{textwrap.indent(block.text, '    ')}" if awaits else block.text
@@ -82,22 +79,54 @@ def as_module(document: str) -> str:
     return "\n\n".join(parts)
 
 
+def pasted() -> dict[str, str]:
+    """The blocks that are files of their own, by the name in their first line."""
+    found = {}
+    for block in blocks("python"):
+        if name := re.match(r"# (\w+\.py)\b", block.text):
+            found[name[1]] = block.text
+    return found
+
+
 @pytest.fixture
 def programs(tmp_path: Path) -> list[Path]:
-    """The documents of PROGRAMS as Python files."""
+    """The documents of PROGRAMS as Python files, beside the files that they show."""
+    for name, text in pasted().items():
+        (tmp_path / name).write_text(text)
     files = [tmp_path / (re.sub(r"\W", "_", document) + ".py") for document in PROGRAMS]
     for document, file in zip(PROGRAMS, files, strict=True):
         file.write_text(as_module(document))
     return files
 
 
-async def test_programs_run_and_so_does_the_test_in_the_guide(
-    programs: list[Path], embedded_cluster: EmbeddedCluster
-) -> None:
+def test_programs_run(programs: list[Path]) -> None:
     names = [runpy.run_path(str(file)) for file in programs]
     assert all(module["app"].controllers for module in names)
-    [example] = [module[name] for module in names for name in module if name == "test_a_myapp_gets_its_deployment"]
-    await example(embedded_cluster)
+
+
+def test_the_test_of_the_guide_passes_as_pasted(tmp_path: Path) -> None:
+    for name, text in pasted().items():
+        (tmp_path / name).write_text(text)
+    [settings] = [block.text for block in blocks("toml") if block.document == ROOT / "docs/guide.md"]
+    (tmp_path / "pyproject.toml").write_text(settings)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_shop.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "1 passed" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_pyright_has_nothing_to_say_about_files_as_pasted(tmp_path: Path) -> None:
+    for name, text in pasted().items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps({"include": ["*.py"], "extraPaths": [str(ROOT)]}))
+    command = [sys.executable, "-m", "pyright", "--pythonpath", sys.executable, "--outputjson"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    if not done.stdout.startswith("{"):
+        pytest.skip(f"pyright cannot run here: {done.stderr[-200:]}")
+    report = json.loads(done.stdout)
+    assert report["summary"]["filesAnalyzed"] == len(pasted())
+    assert report["generalDiagnostics"] == []
 
 
 @pytest.mark.slow
@@ -105,8 +134,10 @@ async def test_programs_run_and_so_does_the_test_in_the_guide(
 def test_python_blocks_have_right_types(programs: list[Path], tmp_path: Path) -> None:
     # An example may have the name of an earlier one.
     options = ["--strict", "--disable-error-code", "no-redef", "--cache-dir", str(tmp_path / "cache")]
-    command = [sys.executable, "-m", "mypy", *options, *map(str, programs)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    files = [*programs, *(tmp_path / name for name in pasted())]
+    command = [sys.executable, "-m", "mypy", *options, *map(str, files)]
+    environment = os.environ | {"MYPYPATH": str(tmp_path)}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
 
 
@@ -156,6 +187,18 @@ def test_links_lead_somewhere(document: Path) -> None:
             target = document.parent / path if path else document
             assert target.exists(), link
             assert not anchor or anchor in anchors(target.read_text()), link
+
+
+def test_links_of_the_readme_lead_somewhere_from_the_package_index_too() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    [change] = project["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]["substitutions"]
+    files = f"{project['project']['urls']['Source']}/blob/main/"
+    shown = re.sub(change["pattern"], change["replacement"], README.read_text())
+    links = [link for link in re.findall(r"\]\(([^)\s]+)\)", shown) if not link.startswith("#")]
+    assert links
+    for link in links:
+        assert re.match(r"https?://", link), link
+        assert not link.startswith(files) or (ROOT / link.removeprefix(files).partition("#")[0]).exists(), link
 
 
 def anchors(text: str) -> set[str]:
