@@ -459,7 +459,7 @@ def test_a_result_whose_repr_fails_is_an_error_of_its_run(bench: Bench, caplog: 
 
     bench.play(behaviour, once(A, then=1.0))
     assert bench.notes.results == ["error", "success"]
-    assert "not <Unspeakable, its __repr__ raised RuntimeError>" in caplog.text
+    assert "returned <Unspeakable, its __repr__ raised RuntimeError>" in caplog.text
 
 
 TENANT: ContextVar[str] = ContextVar("tenant", default="nobody")

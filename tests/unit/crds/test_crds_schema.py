@@ -103,6 +103,8 @@ def test_a_fields_own_description_wins_over_the_classes() -> None:
     class Part(BaseModel):
         """Of the class."""
 
+        size: int = 0
+
     described = schema_of(spec(value=Annotated[Part, Field(description="Of the field.")]))
     assert described["properties"]["value"]["description"] == "Of the field."
     assert schema_of(spec(value=Part))["properties"]["value"]["description"] == "Of the class."
