@@ -37,7 +37,7 @@ class Indexer:
         self._given: dict[str, IndexFunction | None] = {}
         # index name -> value -> namespace -> keys
         self._found: dict[str, dict[str, dict[str, set[ObjectKey]]]] = {}
-        self._held: dict[str, dict[ObjectKey, tuple[str, ...]]] = {}
+        self._values: dict[str, dict[ObjectKey, tuple[str, ...]]] = {}
 
     def add(self, name: str, function: IndexFunction | None, records: Iterable[Record]) -> None:
         """Add an index over `records` and all that is put later; again with the same function: nothing happens.
@@ -59,7 +59,7 @@ class Indexer:
         )
         self._given[name] = function
         self._found[name] = {}
-        self._held[name] = {}
+        self._values[name] = {}
         for record in records:
             self._put(name, record)
 
@@ -74,19 +74,19 @@ class Indexer:
 
     def remove(self, key: ObjectKey) -> None:
         for name in self.names:
-            self._drop(name, key, self._held[name].pop(key, ()))
+            self._drop(name, key, self._values[name].pop(key, ()))
 
     def _put(self, name: str, record: Record) -> None:
         key = record.key
         values = self.values(name, record)
-        held = self._held[name].get(key, ())
-        if values == held:
+        old = self._values[name].get(key, ())
+        if values == old:
             return
-        self._drop(name, key, held)
+        self._drop(name, key, old)
         if not values:
-            self._held[name].pop(key, None)
+            self._values[name].pop(key, None)
             return
-        self._held[name][key] = values
+        self._values[name][key] = values
         found = self._found[name]
         for value in values:
             found.setdefault(value, {}).setdefault(key.namespace, set()).add(key)

@@ -138,14 +138,14 @@ class Overlay:
         if old is None or new is None:
             return self._whole_list(stored, desired, field, literal)
         merged = {}
-        owned, held = _elements(named, field), _elements(others, field)
+        mine, theirs = _elements(named, field), _elements(others, field)
         for key, element in new.items():
-            step, other = owned.get(key) or NONE, held.get(key) or NONE
-            merged[key] = self._value(old.get(key, ABSENT), element, field.each, step, other)
+            own, other = mine.get(key) or NONE, theirs.get(key) or NONE
+            merged[key] = self._value(old.get(key, ABSENT), element, field.each, own, other)
         if literal:
             result = list(merged.values())
         else:
-            gone = {key for key in old if key not in new and key in owned and key not in held}
+            gone = {key for key in old if key not in new and key in mine and key not in theirs}
             self.dropped |= bool(gone)
             self.unexplained |= any(key not in new and key not in gone for key in old)
             result = _in_place(old, merged, gone)
@@ -154,14 +154,14 @@ class Overlay:
 
     def _whole_list(self, stored: Any, desired: Any, field: Field, literal: bool) -> Any:
         extra = [] if literal else [element for element in stored if _injected(element) and element not in desired]
-        held = [element for element in stored if element not in extra] if extra else stored
-        if len(held) != len(desired):
+        current = [element for element in stored if element not in extra] if extra else stored
+        if len(current) != len(desired):
             return [*desired, *extra]
         result = [
             None if new is None else self._value(old, new, field.each, NONE, NONE)
-            for old, new in zip(held, desired, strict=True)
+            for old, new in zip(current, desired, strict=True)
         ]
-        if all(new is old for new, old in zip(result, held, strict=True)):
+        if all(new is old for new, old in zip(result, current, strict=True)):
             return stored
         # Not element by element: fields of one element would end up in another. In place, they were edited there.
         return result if literal else [*desired, *extra]
@@ -196,19 +196,19 @@ def _rest(value: Any, named: Names, others: Names | None, field: Field) -> Any:
     """What stays of a part that this operator no longer names: what others own, and in a map what it never named."""
     if others is not None and not others:
         return value  # somebody else wants the same
-    held = others or NONE
+    others = others or NONE
     if isinstance(value, list) and (elements := elements_by_key(value, field)) is not None:
-        mine, theirs = _elements(named, field), _elements(held, field)
+        mine, theirs = _elements(named, field), _elements(others, field)
         left = [element for key, element in elements.items() if key in theirs or (mine and key not in mine)]
         return left or ABSENT
-    if not isinstance(value, dict) or (field.is_struct and not held):
+    if not isinstance(value, dict) or (field.is_struct and not others):
         return ABSENT
     kept = {}
     for name, inner in value.items():
         step = f"f:{name}"
         rest = inner
         if step in named or not named or field.is_struct:
-            rest = _rest(inner, named.get(step) or NONE, held.get(step), field.child(name))
+            rest = _rest(inner, named.get(step) or NONE, others.get(step), field.child(name))
         if rest is not ABSENT:
             kept[name] = rest
     return kept or ABSENT

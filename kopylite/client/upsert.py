@@ -5,8 +5,8 @@ sent. Fields that this operator named before and names no longer go. Which these
 time that it matters after a restart, the object is read from the server once, and managedFields say it: upserts write
 under a field manager of their own.
 
-What the server makes of a desire (fields that it drops, values that it rewrites) is no reason to send it again: what
-differs after a write is remembered, and only another difference is worth another request.
+What the server makes of a desired state (fields that it drops, values that it rewrites) is no reason to send it again:
+what differs after a write is remembered, and only another difference is worth another request.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from kopylite.client.verbs import WriteOptions
 from kopylite.errors import AlreadyExists
 from kopylite.objects import Kind, ObjectKey, key_of, kind_of
 
-# Objects whose last desire is remembered, about 500 bytes each. A forgotten one costs at most one request.
+# Objects whose last desired state is remembered, about 500 bytes each. A forgotten one costs at most one request.
 MAX_REMEMBERED = 50_000
 # Different sets of names: an operator has a few for each kind.
 _MAX_SHARED = 1_000
@@ -42,19 +42,19 @@ class Outcome(enum.StrEnum):
 
 
 class _Known(NamedTuple):
-    """What is remembered of the last desire for an object.
+    """What is remembered of the last desired state of an object.
 
     Attributes:
         uid: of the object; another one of its name is not known.
         names: the fields that it named, as JSON.
-        refused: a hash of the differences that the server left after the desire was sent; 0: it took everything.
-        held: the version of the stored object that was found to hold the desire, and a hash of that.
+        refused: a hash of the differences that the server left after the desired state was sent; 0: it took everything.
+        matched: the version of the stored object that was found to match the desired state, and a hash of that.
     """
 
     uid: str
     names: bytes
     refused: int
-    held: tuple[str, int] | None = None
+    matched: tuple[str, int] | None = None
 
 
 class Upserts:
@@ -112,10 +112,10 @@ class Upserts:
 
         draft = drafted(body)
         known = self._recall(draft)
-        if known is not None and known.held == draft.fingerprint():
+        if known is not None and known.matched == draft.fingerprint():
             return draft.given, Outcome.UNCHANGED
         draft, merged, names = await self._merged(draft, known, drafted, options)
-        if self._is_held(draft, merged, known, names):
+        if self._matches(draft, merged, known, names):
             return draft.given, Outcome.UNCHANGED
         if by_patch:
             patch, patch_type = bound_diff(draft.stored, merged, draft.field)
@@ -149,7 +149,7 @@ class Upserts:
         name = (kind.api_version, kind.kind, *key, options.field_manager)
         applied = ("", hash(encode(wire)))
         known = self._known.get(name)
-        if known is not None and known.held == applied:
+        if known is not None and known.matched == applied:
             body = await self._read(kind, key)
             if body is not None and self._left(kind, wire, body) == known.refused:
                 self._known.move_to_end(name)
@@ -172,19 +172,19 @@ class Upserts:
         self._known.move_to_end(draft.name)
         return known
 
-    def _is_held(self, draft: Draft, merged: dict[str, Any], known: _Known | None, names: Names) -> bool:
+    def _matches(self, draft: Draft, merged: dict[str, Any], known: _Known | None, names: Names) -> bool:
         """Whether the stored object is as good as the server lets it be; what was named is remembered then."""
         refused = _hash(draft.stored, merged)
         if refused and (known is None or known.refused != refused):
             return False
-        uid, held = draft.stored["metadata"].get("uid") or "", draft.fingerprint()
-        same = known is not None and known.held is not None and known.held[1] == held[1]
+        uid, matched = draft.stored["metadata"].get("uid") or "", draft.fingerprint()
+        same = known is not None and known.matched is not None and known.matched[1] == matched[1]
         shared = known.names if known is not None and same else self._shared_names(draft, names)
-        self._remember(draft.name, _Known(uid, shared, refused, held))
+        self._remember(draft.name, _Known(uid, shared, refused, matched))
         return True
 
     def _settle(self, draft: Draft, answer: bytes, names: Names, options: WriteOptions) -> Any:
-        """The object that the server made of a desire; what it did not take of it is remembered."""
+        """The object that the server made of the desired state; what it did not take of it is remembered."""
         if not options.dry_run:
             stored = decode_object(answer)
             left = _asked_for(merge_diff(stored, draft.over(stored, Overlay(draft.literal))), draft.stored)
@@ -194,7 +194,7 @@ class Upserts:
         return draft.adapter.decode(answer)
 
     def _shared_names(self, draft: Draft, before: Names) -> bytes:
-        """The names of a desire as JSON; equal ones are one object, since most objects of a kind have the same."""
+        """The names in a desired state as JSON; equal ones are one object: most objects of a kind have the same."""
         names = encode(draft.names(before))
         if len(self._shared) >= _MAX_SHARED:
             self._shared.clear()

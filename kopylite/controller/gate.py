@@ -48,15 +48,15 @@ class Gate:
         self._sources = sources
         self._admit = admit
         self._closed = {source.namespace for source in sources} - {""}
-        self._held: dict[str, dict[Request, int]] = {}
+        self._waiting: dict[str, dict[Request, int]] = {}
 
     def add(self, request: Request, priority: int) -> None:
         """Let a key pass, at once or later."""
         if request.namespace not in self._closed:
             self._admit(request, priority)
         else:
-            held = self._held.setdefault(request.namespace, {})
-            held[request] = max(priority, held.get(request, priority))
+            waiting = self._waiting.setdefault(request.namespace, {})
+            waiting[request] = max(priority, waiting.get(request, priority))
 
     async def wait_open(self) -> None:
         """Wait until what all keys need is in sync."""
@@ -87,7 +87,7 @@ class Gate:
 
     def _open(self, namespace: str) -> None:
         self._closed.discard(namespace)
-        for request, priority in self._held.pop(namespace, {}).items():
+        for request, priority in self._waiting.pop(namespace, {}).items():
             self._admit(request, priority)
 
 

@@ -167,7 +167,7 @@ def unreadable(raw: bytes, error: Exception, title: str) -> DecodeError:
         place = place_of(error)
         problem = f"cannot be read: its model raised {type(error).__name__}{place and ' at '}{place}"
     named = _named(stored, title, title)
-    return DecodeError(f"{named} {problem}{_held(stored)}", stored if stored.name else None)
+    return DecodeError(f"{named} {problem}{_finalizers_left(stored)}", stored if stored.name else None)
 
 
 def misfit(document: Any, problem: str, title: str) -> DecodeError:
@@ -175,7 +175,9 @@ def misfit(document: Any, problem: str, title: str) -> DecodeError:
     stored = Unstructured(document) if isinstance(document, dict) else Unstructured()
     known = bool(stored)
     named = _named(stored, title)
-    return DecodeError(f"{named} does not fit its model: {problem}{_held(stored)}", stored if known else None)
+    return DecodeError(
+        f"{named} does not fit its model: {problem}{_finalizers_left(stored)}", stored if known else None
+    )
 
 
 def _named(stored: Unstructured, title: str, kind: str = "") -> str:
@@ -193,7 +195,7 @@ def _named(stored: Unstructured, title: str, kind: str = "") -> str:
     return printable(f"{kind or stored.kind or title} {name or '(no name)'}")
 
 
-def _held(stored: Unstructured) -> str:
+def _finalizers_left(stored: Unstructured) -> str:
     finalizers = stored.metadata.get("finalizers")
     if not stored.metadata.get("deletionTimestamp") or not isinstance(finalizers, list):
         return ""

@@ -91,16 +91,16 @@ class EscalationCheck:
             f"user {go_quote(user.name)} (groups=[{groups}]) is attempting to grant RBAC permissions not currently "
             f"held:\n{lines}"
         )
-        errors = self._rbac.held(user, call.target.namespace)[1]
+        errors = self._rbac.rules_for(user, call.target.namespace)[1]
         if errors:
             missed = aggregate(_as_of(call, error).message for error in errors)
             text += f"; resolution errors: [{missed}]"
         raise _forbidden(call, obj, text)
 
     def _missing(self, call: Call, rules: list[Rule]) -> list[Rule]:
-        held = self._rbac.held(call.request.user, call.target.namespace)[0]
+        own_rules = self._rbac.rules_for(call.request.user, call.target.namespace)[0]
         wanted = [single for rule in rules for single in _broken_down(rule)]
-        return [single for single in wanted if not any(_covers(own, single) for own in held)]
+        return [single for single in wanted if not any(_covers(own, single) for own in own_rules)]
 
 
 def _forbidden(call: Call, obj: dict[str, Any], text: str) -> Exception:

@@ -55,7 +55,7 @@ class RbacAuthorizer:
             _texts(errors) if errors else "",
         )
 
-    def held(self, user: User, namespace: str) -> tuple[list[Rule], list[ApiError]]:
+    def rules_for(self, user: User, namespace: str) -> tuple[list[Rule], list[ApiError]]:
         """All rules that the user has there, and what could not be looked up."""
         errors: list[ApiError] = []
         return [grant.rule for grant in self._grants(user, namespace, errors)], errors

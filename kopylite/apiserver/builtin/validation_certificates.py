@@ -65,10 +65,10 @@ def blocks(text: str) -> list[tuple[str, bytes | None, bool]]:
         body = match[2]
         headers = ":" in body
         try:
-            held = base64.b64decode("".join(body.rpartition("\n\n")[2].split()), validate=True)
+            content = base64.b64decode("".join(body.rpartition("\n\n")[2].split()), validate=True)
         except (binascii.Error, ValueError):
-            held = None
-        found.append((match[1], held, headers))
+            content = None
+        found.append((match[1], content, headers))
     return found
 
 
@@ -146,12 +146,12 @@ def _conditions(obj: Object, kind: str) -> list[Object]:
 def _issued(certificate: str) -> Errors:
     path, shown = "status.certificate", "<certificate data>"
     try:
-        held = blocks(base64.b64decode(certificate).decode("latin-1"))
+        pem = blocks(base64.b64decode(certificate).decode("latin-1"))
     except (binascii.Error, ValueError):
-        held = []
-    if not held:
+        pem = []
+    if not pem:
         return [invalid(path, shown, "must contain at least one CERTIFICATE PEM block")]
-    for kind, _, headers in held:
+    for kind, _, headers in pem:
         if kind != "CERTIFICATE":
             return [invalid(path, shown, f"only CERTIFICATE PEM blocks are allowed, found {go_quote(kind)}")]
         if headers:
@@ -186,7 +186,7 @@ def trust_anchors(obj: Object) -> Errors:
     if len(text.encode()) > _LARGEST_BUNDLE:
         return [too_long(path, _LARGEST_BUNDLE)]
     found: Errors = []
-    held: list[bytes] = []
+    anchors: list[bytes] = []
     for index, (kind, content, headers) in enumerate(blocks(text)):
         if kind != "CERTIFICATE":
             found.append(invalid(path, _OMITTED, f"entry {index} has bad block type: {kind}"))
@@ -195,12 +195,12 @@ def trust_anchors(obj: Object) -> Errors:
         elif not content or content[0] != 0x30:
             found.append(invalid(path, _OMITTED, f"entry {index} does not parse as X.509"))
         else:
-            held.append(content)
+            anchors.append(content)
     if found:
         return found
-    if not held:
+    if not anchors:
         return [invalid(path, _OMITTED, "at least one trust anchor must be provided")]
-    doubled = [[str(i) for i, other in enumerate(held) if other == one] for one in dict.fromkeys(held)]
+    doubled = [[str(i) for i, other in enumerate(anchors) if other == one] for one in dict.fromkeys(anchors)]
     texts = [f"duplicate trust anchor (indices [{' '.join(indices)}])" for indices in doubled if len(indices) > 1]
     return checks.texts(path, _OMITTED, texts)
 

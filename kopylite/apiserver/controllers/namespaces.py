@@ -125,7 +125,7 @@ def deletion_conditions(remaining: list[Remaining]) -> list[dict[str, str]]:
     holders = Counter(name for r in remaining for record in r.records for name in ownership_of(record).finalizers)
     finalizers = [f"{name} in {count} resource instances" for name, count in sorted(holders.items())]
     content = f"Some resources are remaining: {', '.join(kinds)}"
-    held = f"Some content in the namespace has finalizers remaining: {', '.join(finalizers)}"
+    blocked = f"Some content in the namespace has finalizers remaining: {', '.join(finalizers)}"
     done = "All content-preserving finalizers finished"
     return [
         _condition("NamespaceDeletionDiscoveryFailure", "ResourcesDiscovered", "All resources successfully discovered"),
@@ -140,7 +140,7 @@ def deletion_conditions(remaining: list[Remaining]) -> list[dict[str, str]]:
             "All content successfully deleted, may be waiting on finalization",
         ),
         _condition("NamespaceContentRemaining", "SomeResourcesRemain", content, "True"),
-        _condition("NamespaceFinalizersRemaining", "SomeFinalizersRemain", held, "True")
+        _condition("NamespaceFinalizersRemaining", "SomeFinalizersRemain", blocked, "True")
         if finalizers
         else _condition("NamespaceFinalizersRemaining", "ContentHasNoFinalizers", done),
     ]

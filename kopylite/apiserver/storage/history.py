@@ -226,9 +226,9 @@ class Collection:
         index = bisect.bisect_left(self.changes, before, key=lambda c: c.time)
         if len(self.changes) - index > keep:
             index = len(self.changes) - keep
-        held = self.changes_bytes - sum(change.size for change in self.changes[:index])
-        while held > keep_bytes and index < len(self.changes):
-            held -= self.changes[index].size
+        kept = self.changes_bytes - sum(change.size for change in self.changes[:index])
+        while kept > keep_bytes and index < len(self.changes):
+            kept -= self.changes[index].size
             index += 1
         if index > 0:
             self.oldest = max(self.oldest, self.changes[index - 1].version)
