@@ -103,12 +103,15 @@ def store_key(resource: Resource, namespace: str, name: str) -> str:
 def object_in(resource: Resource, record: Record) -> dict[str, Any]:
     """A fresh copy of the stored object as this resource's version shows it."""
     obj = record.decode()
-    return obj if record.shape == resource.shape else resource.strategy.from_stored(obj, record.shape)
+    if record.encoding_version == resource.encoding_version:
+        return obj
+    return resource.strategy.from_stored(obj, record.encoding_version)
 
 
 def body_in(resource: Resource, record: Record) -> bytes:
     """The stored object's JSON as this resource's version shows it."""
-    return record.body if record.shape == resource.shape else msgspec.json.encode(object_in(resource, record))
+    same = record.encoding_version == resource.encoding_version
+    return record.body if same else msgspec.json.encode(object_in(resource, record))
 
 
 def selectable_fields(resource: Resource, obj: dict[str, Any]) -> dict[str, str] | None:
@@ -120,7 +123,7 @@ def selectable_fields(resource: Resource, obj: dict[str, Any]) -> dict[str, str]
 def fields_in(resource: Resource, record: Record) -> dict[str, str]:
     """All field labels of a stored object, for selectors."""
     own = record.fields
-    if record.shape != resource.shape:
+    if record.encoding_version != resource.encoding_version:
         own = selectable_fields(resource, object_in(resource, record))
     return {"metadata.name": record.name, "metadata.namespace": record.namespace, **(own or {})}
 

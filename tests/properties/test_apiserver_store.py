@@ -38,10 +38,10 @@ def play(store: Store, script: list[tuple[str, str, int]]) -> Model:
             store.delete(STORAGE, key, record)
             del state[key]
         elif record is None:
-            store.create(STORAGE, key, obj, shape="v1")
+            store.create(STORAGE, key, obj, encoding_version="v1")
             state[key] = value
         else:
-            store.update(STORAGE, key, obj, record, shape="v1")
+            store.update(STORAGE, key, obj, record, encoding_version="v1")
             state[key] = value
         model.states[store.version] = dict(state)
     return model
@@ -146,7 +146,7 @@ def test_a_fork_and_its_origin_do_not_see_each_others_writes(
 
 def test_a_taken_key_is_refused_and_names_what_is_there() -> None:
     store = Store()
-    record = store.create(STORAGE, "a/x", {"metadata": {}}, shape="v1")
+    record = store.create(STORAGE, "a/x", {"metadata": {}}, encoding_version="v1")
     with pytest.raises(AlreadyStored) as taken:
-        store.create(STORAGE, "a/x", {"metadata": {}}, shape="v1")
+        store.create(STORAGE, "a/x", {"metadata": {}}, encoding_version="v1")
     assert taken.value.record is record

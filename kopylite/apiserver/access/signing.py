@@ -77,7 +77,7 @@ class SigningKey:
             from kopylite.apiserver.access.authority import signing_key
 
             pem = signing_key()
-            self._store.create(_STORAGE, _NAME, {"metadata": {"name": _NAME}, "pem": pem.decode()}, shape="")
+            self._store.create(_STORAGE, _NAME, {"metadata": {"name": _NAME}, "pem": pem.decode()}, encoding_version="")
         return pem
 
 

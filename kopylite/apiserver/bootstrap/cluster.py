@@ -38,7 +38,7 @@ class _Stored:
     storage: str
     key: str
     body: bytes
-    shape: str
+    encoding_version: str
     fields: dict[str, str] | None
 
 
@@ -120,7 +120,7 @@ async def _make(core: Core, obj: dict[str, Any]) -> _Stored | None:
         await _send(core, "PATCH", path, patch | {"status": status}, "application/apply-patch+yaml")
     record = world.store.get(resource.storage, key)
     assert record is not None
-    return _Stored(resource.storage, key, record.body, record.shape, record.fields)
+    return _Stored(resource.storage, key, record.body, record.encoding_version, record.fields)
 
 
 def _copy(world: World, made: list[_Stored]) -> None:
@@ -134,7 +134,7 @@ def _copy(world: World, made: list[_Stored]) -> None:
             entry["time"] = now
         if "status" in obj:
             obj["status"] = _dated(obj["status"], now)
-        world.store.create(one.storage, one.key, obj, shape=one.shape, fields=one.fields)
+        world.store.create(one.storage, one.key, obj, encoding_version=one.encoding_version, fields=one.fields)
 
 
 def _dated(status: dict[str, Any], now: str) -> dict[str, Any]:

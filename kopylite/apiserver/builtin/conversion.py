@@ -116,7 +116,7 @@ def _taken(annotations: Object, key: str) -> Any:
         return None
 
 
-# By shape of the stored object and apiVersion wanted.
+# By kind, encoding version of the stored object, and apiVersion wanted.
 CONVERSIONS: Mapping[tuple[str, str, str], Callable[[Object], Object]] = {
     ("Event", "events.k8s.io/v1", "v1"): core_event,
     ("Event", "v1", "events.k8s.io/v1"): new_event,

@@ -93,8 +93,8 @@ class BuiltinStrategy:
             self._rules.decode(obj)
         return sorted(reading.unknown)
 
-    def from_stored(self, obj: Object, shape: str) -> Object:
-        convert = CONVERSIONS.get((self.kind, shape, self.api_version))
+    def from_stored(self, obj: Object, encoding_version: str) -> Object:
+        convert = CONVERSIONS.get((self.kind, encoding_version, self.api_version))
         converted = obj if convert is None else convert(obj)
         converted = {**converted, "apiVersion": self.api_version}
         self._codec.decode(converted, "", Reading())

@@ -48,7 +48,7 @@ class ApiServices:
         served.pop("v1.apiregistration.k8s.io", None)
         present = dict(store.collection(STORAGE).records)
         for name in sorted(served.keys() - present.keys()):
-            store.create(STORAGE, name, self._made(name, *served[name]), shape=_API_VERSION)
+            store.create(STORAGE, name, self._made(name, *served[name]), encoding_version=_API_VERSION)
         for name in sorted(present.keys() - served.keys()):
             if present[name].labels == {_LABEL: "true"}:
                 store.delete(STORAGE, name, present[name])

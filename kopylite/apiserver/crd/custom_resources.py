@@ -20,7 +20,7 @@ from kopylite.apiserver.schema.validate import Validator
 from kopylite.apiserver.writes.metadata import annotations_too_long
 from kopylite.errors import BadRequest
 
-# Errors after which the server does not evaluate CEL rules: they may hit values of the wrong shape.
+# Errors after which the server does not evaluate CEL rules: they may hit values of the wrong type.
 _BLOCKING = frozenset({errors.NOT_SUPPORTED, errors.REQUIRED, errors.TOO_LONG, errors.TOO_MANY, errors.TYPE_INVALID})
 _BLOCKED = FieldError(
     errors.INVALID,
@@ -98,7 +98,7 @@ class CustomResourceStrategy:
             raise BadRequest(text) from error
         return unknown
 
-    def from_stored(self, obj: dict[str, Any], shape: str) -> dict[str, Any]:
+    def from_stored(self, obj: dict[str, Any], encoding_version: str) -> dict[str, Any]:
         stored = self._structural if self._storage is None else self._storage
         if obj["apiVersion"] in self._stored:
             stored = self._versions.get(obj["apiVersion"], self._structural)

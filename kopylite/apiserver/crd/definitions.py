@@ -65,7 +65,7 @@ class CrdStrategy:
     def decode(self, obj: dict[str, Any]) -> list[str]:
         return self._base.decode(obj)
 
-    def from_stored(self, obj: dict[str, Any], shape: str) -> dict[str, Any]:
+    def from_stored(self, obj: dict[str, Any], encoding_version: str) -> dict[str, Any]:
         return obj
 
     def default(self, obj: dict[str, Any]) -> None:
@@ -313,7 +313,7 @@ def _resource(crd: Crd, version: Mapping[str, Any]) -> Resource:
         scale=scale,
         columns=columns(version),
         fields=selectable_fields(version),
-        shape=f"{api_version}#{digest}",
+        encoding_version=f"{api_version}#{digest}",
         storage_version_hash=version_hash(storage, kind),
         custom=True,
         deprecation=_deprecation(version, spec),

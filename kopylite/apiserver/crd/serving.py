@@ -75,7 +75,9 @@ class CrdServing:
         if settled != crd:
             self._own_status(settled, crd)
             # Comes back here as a change of its own.
-            self._world.store.update(STORAGE, record.key, settled, record, shape=record.shape, fields=record.fields)
+            self._world.store.update(
+                STORAGE, record.key, settled, record, encoding_version=record.encoding_version, fields=record.fields
+            )
         elif is_established(crd):
             self._serve(record.name, crd)
 
@@ -133,7 +135,9 @@ class CrdServing:
             return
         self._cleaning[storage] = record.key
         going = deletion_in_progress(crd, self._now())
-        self._world.store.update(STORAGE, record.key, going, record, shape=record.shape, fields=record.fields)
+        self._world.store.update(
+            STORAGE, record.key, going, record, encoding_version=record.encoding_version, fields=record.fields
+        )
         resource = next(iter(self._served.get(record.name, [])), None)
         if resource is not None:
             for instance in list(self._world.store.collection(storage).records.values()):
@@ -154,7 +158,7 @@ class CrdServing:
         if is_finished(done):
             store.delete(STORAGE, key, record)
         else:
-            store.update(STORAGE, key, done, record, shape=record.shape, fields=record.fields)
+            store.update(STORAGE, key, done, record, encoding_version=record.encoding_version, fields=record.fields)
 
 
 def _deletion(resource: Resource, record: Record) -> Call:

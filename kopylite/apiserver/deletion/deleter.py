@@ -105,7 +105,9 @@ class Deleter:
         if obj == live or options.dry_run:
             return status, msgspec.json.encode(obj)
         fields = selectable_fields(resource, obj)
-        written = store.update(resource.storage, call.key, obj, record, shape=resource.shape, fields=fields)
+        written = store.update(
+            resource.storage, call.key, obj, record, encoding_version=resource.encoding_version, fields=fields
+        )
         return status, written.body
 
     def _grace(self, graceful: bool, obj: dict[str, Any], options: DeleteOptions) -> int:

@@ -108,7 +108,7 @@ class OpenApi:
         return self._registry.resources(group, version)
 
     def _hash(self, resources: list[Resource]) -> str:
-        seen = [(r.plural, r.shape, r.verbs, sorted(r.subresources), sorted(r.fields)) for r in resources]
+        seen = [(r.plural, r.encoding_version, r.verbs, sorted(r.subresources), sorted(r.fields)) for r in resources]
         return hashlib.sha512(repr((self._minor, seen)).encode()).hexdigest().upper()
 
     def _make(self, resources: list[Resource]) -> dict[str, Any]:

@@ -76,7 +76,7 @@ class View:
             return self.event(kind, record)
         media = self._media
         form = (media.type, media.view, media.view_version)
-        cached = (kind, self._resource.shape, *form, record is change.previous)
+        cached = (kind, self._resource.encoding_version, *form, record is change.previous)
         frame = change.frames.get(cached)
         if frame is None:
             if record.version != change.version:

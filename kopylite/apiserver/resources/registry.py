@@ -55,8 +55,9 @@ class Resource:
     Attributes:
         storage: the name of the stored collection, shared by all versions (and by both event APIs):
             plural + "." + group, or the plural alone for the core group.
-        shape: what form stored bytes have when written here; a record of the same shape is served as it is,
-            any other goes through `strategy.from_stored`. A CRD changes it with each new schema.
+        encoding_version: what form stored bytes have when written here, as upstream's StorageVersion calls it; a
+            record of the same one is served as it is, any other goes through `strategy.from_stored`. A CRD changes it
+            with each new schema.
         load: makes the strategy, at its first use: starting up must not cost all built-ins.
         custom: a custom resource: list items carry kind and apiVersion, strategic merge is refused.
         columns: for Tables; empty: Name and Created At, as for built-ins without a printer.
@@ -81,7 +82,7 @@ class Resource:
     columns: tuple[Column, ...] = ()
     fields: Mapping[str, Callable[[dict[str, Any]], str]] = field(default_factory=dict)
     storage: str = ""
-    shape: str = ""
+    encoding_version: str = ""
     storage_version_hash: str = ""
     custom: bool = False
     deprecation: str = ""
@@ -92,7 +93,7 @@ class Resource:
         self.singular = self.singular or self.kind.lower()
         self.list_kind = self.list_kind or f"{self.kind}List"
         self.storage = self.storage or self.qualified
-        self.shape = self.shape or self.api_version
+        self.encoding_version = self.encoding_version or self.api_version
         if not self.storage_version_hash:
             self.storage_version_hash = version_hash(f"{self.group}/{self.version}", self.kind)
 

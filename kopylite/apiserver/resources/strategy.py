@@ -72,8 +72,8 @@ class Strategy(Protocol):
         """
         ...
 
-    def from_stored(self, obj: dict[str, Any], shape: str) -> dict[str, Any]:
-        """A stored object, written in another `shape` (see Resource.shape), as this version shows it."""
+    def from_stored(self, obj: dict[str, Any], encoding_version: str) -> dict[str, Any]:
+        """A stored object, written in another encoding version (see Resource), as this version shows it."""
         ...
 
     def default(self, obj: dict[str, Any]) -> None:

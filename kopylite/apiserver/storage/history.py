@@ -35,7 +35,7 @@ class Outrun(Exception):
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
-    """One stored object. `body` is its JSON, resourceVersion included; `shape` names the form of the body.
+    """One stored object. `body` is its JSON, resourceVersion included; `encoding_version`: see Resource.
 
     `labels` and `fields` (the selectable ones besides name and namespace) are what selectors look at.
     """
@@ -43,7 +43,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     key: str
     version: int
     uid: str
-    shape: str
+    encoding_version: str
     body: bytes
     labels: dict[str, str] | None = None
     fields: dict[str, str] | None = None

@@ -35,8 +35,8 @@ _SCHEMA: Final = f"""
     PRAGMA user_version = {_FORMAT};
     CREATE TABLE counter (version TEXT NOT NULL);
     CREATE TABLE objects (
-        storage TEXT NOT NULL, key TEXT NOT NULL, version TEXT NOT NULL, uid TEXT NOT NULL, shape TEXT NOT NULL,
-        body BLOB NOT NULL, labels BLOB, fields BLOB, PRIMARY KEY (storage, key)
+        storage TEXT NOT NULL, key TEXT NOT NULL, version TEXT NOT NULL, uid TEXT NOT NULL,
+        encoding_version TEXT NOT NULL, body BLOB NOT NULL, labels BLOB, fields BLOB, PRIMARY KEY (storage, key)
     );
 """
 _OWNER_ONLY: Final = 0o600
@@ -191,16 +191,16 @@ _PUT: Final = "INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 
 def _row(storage: str, record: Record) -> tuple[Any, ...]:
     labels, fields = (msgspec.json.encode(part) if part else None for part in (record.labels, record.fields))
-    return storage, record.key, str(record.version), record.uid, record.shape, record.body, labels, fields
+    return storage, record.key, str(record.version), record.uid, record.encoding_version, record.body, labels, fields
 
 
 def _records(database: sqlite3.Connection) -> dict[str, list[Record]]:
     """All records by storage name. Raises whatever a damaged file leads to."""
     decode = msgspec.json.Decoder(dict[str, str]).decode
     found: dict[str, list[Record]] = {}
-    for storage, key, version, uid, shape, body, labels, fields in database.execute("SELECT * FROM objects"):
+    for storage, key, version, uid, encoding_version, body, labels, fields in database.execute("SELECT * FROM objects"):
         own = (decode(part) if part else None for part in (labels, fields))
-        found.setdefault(storage, []).append(Record(key, int(version), uid, shape, body, *own))
+        found.setdefault(storage, []).append(Record(key, int(version), uid, encoding_version, body, *own))
     return found
 
 

@@ -92,13 +92,19 @@ class Store:
         return self.collection(storage).records.get(key)
 
     def create(
-        self, storage: str, key: str, obj: dict[str, Any], *, shape: str, fields: dict[str, str] | None = None
+        self,
+        storage: str,
+        key: str,
+        obj: dict[str, Any],
+        *,
+        encoding_version: str,
+        fields: dict[str, str] | None = None,
     ) -> Record:
         """Store a new object; sets its metadata.resourceVersion. Raises AlreadyStored, TooLarge."""
         present = self.get(storage, key)
         if present is not None:
             raise AlreadyStored(present)
-        return self._commit(storage, ADDED, self._record(key, obj, shape, fields), None)
+        return self._commit(storage, ADDED, self._record(key, obj, encoding_version, fields), None)
 
     def update(
         self,
@@ -107,7 +113,7 @@ class Store:
         obj: dict[str, Any],
         expected: Record,
         *,
-        shape: str,
+        encoding_version: str,
         fields: dict[str, str] | None = None,
     ) -> Record:
         """Replace the object; sets its metadata.resourceVersion.
@@ -119,14 +125,14 @@ class Store:
         present = self.get(storage, key)
         if present is not expected:
             raise Moved(present)
-        return self._commit(storage, MODIFIED, self._record(key, obj, shape, fields), present)
+        return self._commit(storage, MODIFIED, self._record(key, obj, encoding_version, fields), present)
 
     def delete(self, storage: str, key: str, expected: Record) -> Record:
         """Remove the object. Returns its last state under the version of the deletion. Raises Moved."""
         present = self.get(storage, key)
         if present is not expected:
             raise Moved(present)
-        record = self._record(key, expected.decode(), expected.shape, expected.fields)
+        record = self._record(key, expected.decode(), expected.encoding_version, expected.fields)
         return self._commit(storage, DELETED, record, present)
 
     def compact(self, version: int | None = None) -> int:
@@ -178,7 +184,7 @@ class Store:
         """All records by storage name; the lists are the caller's."""
         return {name: list(c.records.values()) for name, c in self._collections.items() if c.records}
 
-    def _record(self, key: str, obj: dict[str, Any], shape: str, fields: dict[str, str] | None) -> Record:
+    def _record(self, key: str, obj: dict[str, Any], encoding_version: str, fields: dict[str, str] | None) -> Record:
         version = self.version + self.step
         metadata = obj["metadata"]
         metadata["resourceVersion"] = str(version)
@@ -189,7 +195,7 @@ class Store:
             key=key,
             version=version,
             uid=metadata.get("uid", ""),
-            shape=shape,
+            encoding_version=encoding_version,
             body=body,
             labels=metadata.get("labels") or None,
             fields=fields,

@@ -117,7 +117,9 @@ class Writer:
             return Written(msgspec.json.encode(_finished(call, obj)), created=True)
         obj = _finished(call, obj)
         fields = selectable_fields(resource, obj)
-        record = world.store.create(resource.storage, key, obj, shape=resource.shape, fields=fields)
+        record = world.store.create(
+            resource.storage, key, obj, encoding_version=resource.encoding_version, fields=fields
+        )
         return Written(record.body, created=True)
 
     async def update(self, call: Call, change: Change, options: WriteOptions, policy: UpdatePolicy) -> Written:
@@ -190,7 +192,9 @@ class Writer:
         if options.dry_run or obj == live:
             return Written(msgspec.json.encode(obj))
         fields = selectable_fields(resource, obj)
-        written = store.update(resource.storage, call.key, obj, record, shape=resource.shape, fields=fields)
+        written = store.update(
+            resource.storage, call.key, obj, record, encoding_version=resource.encoding_version, fields=fields
+        )
         return Written(written.body)
 
     def _check_uid(self, call: Call, metadata: dict[str, Any], record: Record, policy: UpdatePolicy) -> None:

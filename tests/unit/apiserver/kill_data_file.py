@@ -44,8 +44,8 @@ def step(store: Store, name: str, random: Random) -> tuple[str, int, str]:
         return "delete", store.delete("things", present.key, present).version, name
     obj: dict[str, Any] = {"metadata": {"name": name, "uid": name}, "data": "x" * random.randrange(5000)}
     if present is None:
-        return "put", store.create("things", f"ns/{name}", obj, shape="v1").version, name
-    return "put", store.update("things", present.key, obj, present, shape="v1").version, name
+        return "put", store.create("things", f"ns/{name}", obj, encoding_version="v1").version, name
+    return "put", store.update("things", present.key, obj, present, encoding_version="v1").version, name
 
 
 def run_and_kill(path: Path, seed: int, answers: int) -> list[tuple[str, int, str]]:

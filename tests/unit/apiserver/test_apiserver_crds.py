@@ -170,8 +170,8 @@ class TestResources:
 
     def test_its_shape_changes_with_the_schema(self) -> None:
         other = {"openAPIV3Schema": {"type": "object", "description": "x"}}
-        assert self.resource().shape == self.resource().shape
-        assert self.resource().shape != self.resource(schema=other).shape
+        assert self.resource().encoding_version == self.resource().encoding_version
+        assert self.resource().encoding_version != self.resource(schema=other).encoding_version
 
     def test_subresources_are_those_declared(self) -> None:
         paths = {"specReplicasPath": ".spec.n", "statusReplicasPath": ".status.n", "labelSelectorPath": ".status.s"}

@@ -31,7 +31,7 @@ def path(tmp_path: Path) -> Path:
 
 def put(store: Store, name: str, **labels: str) -> int:
     obj: dict[str, Any] = {"metadata": {"name": name, "uid": f"uid-{name}", "labels": labels}}
-    return store.create("things", f"ns/{name}", obj, shape="v1", fields={"a": "b"}).version
+    return store.create("things", f"ns/{name}", obj, encoding_version="v1", fields={"a": "b"}).version
 
 
 def kept(path: Path) -> tuple[int, dict[str, Any]]:
