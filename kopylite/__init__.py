@@ -33,11 +33,13 @@ if TYPE_CHECKING:
     from kopylite.reconcile import Context, Request, Result, Retry, finalize, run_in_thread, set_condition
     from kopylite.triggers import (
         annotations_changed,
+        field_changed,
         generation_changed,
         label_selector,
         labels_changed,
         predicate,
         resource_version_changed,
+        when,
     )
     from kopylite.workqueue import RateLimit
 
@@ -71,6 +73,8 @@ _HOMES = {
     "labels_changed": "kopylite.triggers",
     "annotations_changed": "kopylite.triggers",
     "label_selector": "kopylite.triggers",
+    "field_changed": "kopylite.triggers",
+    "when": "kopylite.triggers",
     "predicate": "kopylite.triggers",
     "RateLimit": "kopylite.workqueue",
     # Expect what goes wrong; kopylite.errors has the whole tree.
@@ -119,6 +123,8 @@ __all__ = [  # noqa: RUF022  (the reader's order, not the alphabet's)
     "labels_changed",
     "annotations_changed",
     "label_selector",
+    "field_changed",
+    "when",
     "predicate",
     "RateLimit",
     "KopyliteError",

@@ -7,7 +7,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypedDict, TypeVar, Unpack
 
-from kopylite.controller import Channel, ControllerSpec, Periodic, Reconcile, Watch
+from kopylite.client.selecting import Selector
+from kopylite.controller import Channel, ControllerSpec, Periodic, Reconcile, Watch, watch
 from kopylite.errors import RegistrationError
 from kopylite.objects import Kind, kind_of
 from kopylite.triggers import Predicate
@@ -25,7 +26,7 @@ class ControllerOptions(TypedDict, total=False):
 
     sources: Sequence[Periodic | Channel]
     predicates: Predicate | None
-    labels: str
+    labels: Selector
     timeout: float | None
     max_retries: int | None
     rate_limit: RateLimit
@@ -112,7 +113,7 @@ class App:
         return register
 
     def cache(
-        self, kind: KindLike, *, namespace: str | None = None, labels: str = "", metadata_only: bool = False
+        self, kind: KindLike, *, namespace: str | None = None, labels: Selector = "", metadata_only: bool = False
     ) -> None:
         """Read a kind from a cache, though no controller follows it.
 
@@ -126,7 +127,7 @@ class App:
             RegistrationError: it is no kind.
         """
         _checked(kind, "app.cache")
-        self._cached.append(Watch(kind, None, None, labels, namespace, metadata_only))
+        self._cached.append(watch(kind, labels=labels, namespace=namespace, metadata_only=metadata_only))
 
     def include(self, other: App) -> None:
         """Take over everything that `other` has declared up to now; `other` itself stays as it is.

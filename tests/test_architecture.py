@@ -74,8 +74,9 @@ DOORS = {
 PURE = {
     "errors.py", "observers.py", "checks.py", "objects/", "crds/", "codegen/", "client/fields.py", "client/verbs.py",
     "client/patches.py", "client/overlay.py",
-    "client/changes.py", "client/addresses.py", "cache/watchstate.py",
-    "triggers/events.py", "triggers/predicates.py", "workqueue/state.py", "workqueue/delays.py",
+    "client/changes.py", "client/addresses.py", "client/paths.py", "client/selecting.py", "cache/watchstate.py",
+    "triggers/events.py", "triggers/predicates.py", "triggers/objectpredicates.py",
+    "workqueue/state.py", "workqueue/delays.py",
     "workqueue/ratelimiters.py", "reconcile/request.py", "reconcile/chains.py", "reconcile/conditions.py",
     "reconcile/owners.py",
     "controller/spec.py", "controller/outcome.py", "serving/probes.py", "serving/routes.py", "serving/address.py",

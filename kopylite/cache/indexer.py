@@ -13,6 +13,7 @@ import msgspec
 
 from kopylite.boundary import INDEX, Guard, show
 from kopylite.cache.record import Record
+from kopylite.client.paths import parse_path
 from kopylite.clock import SYSTEM_CLOCK
 from kopylite.errors import RegistrationError
 from kopylite.objects import ObjectKey
@@ -68,6 +69,10 @@ class Indexer:
         spaces = self._found[name].get(value, {})
         return set(spaces.get(namespace, ())) if namespace else set().union(*spaces.values())
 
+    def is_empty(self, name: str) -> bool:
+        """Whether no object has a value."""
+        return not self._found[name]
+
     def put(self, record: Record) -> None:
         for name in self.names:
             self._put(name, record)
@@ -121,9 +126,9 @@ def path_values(path: str) -> IndexFunction:
     """The function that reads the values at a dotted path of the body: "spec.config", "spec.volumes.name".
 
     A list on the way stands for each of its items; numbers and booleans are spelled as in JSON; null and objects
-    have no value. Only the first field of the path is decoded.
+    have no value. Only the first field of the path is decoded. Raises UsageError for what is no path.
     """
-    first, *rest = path.split(".")
+    first, *rest = parse_path(path)
     model = msgspec.defstruct("Top", [("value", Any, None)], rename={"value": first}, gc=False)
     decode = msgspec.json.Decoder(model).decode
 

@@ -52,6 +52,12 @@ class Record(Struct, frozen=True, eq=False, gc=False):
     def key(self) -> ObjectKey:
         return ObjectKey(self.namespace, self.name)
 
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(
+            f"a cache record has no {name!r}, only metadata and the body as bytes; to look into objects, use "
+            "when(lambda old, new: ...) or field_changed('spec.id') as the predicate"
+        )
+
     def annotations(self) -> dict[str, str]:
         """Decoded from the body at each call; empty where they can't be read."""
         try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import builtins
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -18,6 +19,8 @@ from kopylite.cache.record import Record, RecordDecoder
 from kopylite.cache.selectors import parse_label_selector
 from kopylite.cache.steps import Spaces
 from kopylite.objects import Kind, ObjectKey, compare_versions
+
+LOGGER = logging.getLogger("kopylite.cache")
 
 
 class Delta(msgspec.Struct, frozen=True, eq=False, gc=False):
@@ -208,6 +211,8 @@ class Store:
         for name, value in index.items():
             if name not in self._indexer.names:
                 self.add_index(name)
+                if self._spaces and self._indexer.is_empty(name):
+                    LOGGER.info("list by the index %r: no object has a value there yet; is it spelt rightly?", name)
             keys = self._indexer.find(name, value, namespace)
             found = keys if found is None else found & keys
         return sorted(found or ())

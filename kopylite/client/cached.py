@@ -16,11 +16,12 @@ from kopylite.client.misfits import Invalid, Misfits
 from kopylite.client.patches import add_finalizer, remove_finalizer
 from kopylite.client.recent import CacheReader, NoCache, RecentWrites, no_index
 from kopylite.client.resources import Resources
+from kopylite.client.selecting import Index, Selector, index_values, selection_of
 from kopylite.client.stale import look_again
 from kopylite.client.status import through_status
 from kopylite.client.transport import Transport
 from kopylite.client.upsert import Outcome, Upserts
-from kopylite.client.verbs import Selection, WriteOptions, check_scope
+from kopylite.client.verbs import WriteOptions, check_scope
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.errors import Conflict, DecodeError, NotFound, UsageError
 from kopylite.objects import (
@@ -131,9 +132,9 @@ class Client(LiveClient):
         kind: Kind,
         *,
         namespace: str = "",
-        labels: str = "",
-        fields: str = "",
-        index: Mapping[str, str] | None = None,
+        labels: Selector = "",
+        fields: Selector = "",
+        index: Index | None = None,
         invalid: Invalid = "skip",
     ) -> builtins.list[Unstructured]: ...
     @overload
@@ -142,9 +143,9 @@ class Client(LiveClient):
         kind: type[T],
         *,
         namespace: str = "",
-        labels: str = "",
-        fields: str = "",
-        index: Mapping[str, str] | None = None,
+        labels: Selector = "",
+        fields: Selector = "",
+        index: Index | None = None,
         invalid: Invalid = "skip",
     ) -> builtins.list[T]: ...
     async def list(
@@ -152,9 +153,9 @@ class Client(LiveClient):
         kind: Kind | type[Any],
         *,
         namespace: str = "",
-        labels: str = "",
-        fields: str = "",
-        index: Mapping[str, str] | None = None,
+        labels: Selector = "",
+        fields: Selector = "",
+        index: Index | None = None,
         invalid: Invalid = "skip",
     ) -> builtins.list[Any]:
         """Read all objects of a namespace, or ("") of all namespaces that the operator is limited to, if it is.
@@ -162,17 +163,16 @@ class Client(LiveClient):
         From a cache they come in no order.
 
         Args:
-            labels: a label selector, e.g. "app=web,tier!=cache".
-            fields: a field selector, e.g. "metadata.name=web"; the server is asked, since it knows the fields.
+            labels, fields, invalid: see LiveClient.list; for `fields` the server is asked, since it knows them.
             index: path and value, e.g. {"spec.config": "a"}; needs a cache, and no request unless that is behind this
                 client's writes: then the server's list is searched in the same way.
-            invalid: what to do with objects that do not fit the class; see LiveClient.list.
 
         Raises:
-            UsageError: an index without a cache, or beside a field selector.
+            UsageError: an index without a cache, beside a field selector, or of a field that the class does not have.
             RequestTimeout: the cache is not in sync yet, and only it has the index.
         """
-        adapter = adapter_of(kind)
+        adapter, selection = adapter_of(kind), selection_of(labels, fields)
+        wanted = index_values(kind, index) if index else None
         if self._namespaces and not namespace and await self.api.is_namespaced(adapter.kind):
             return [
                 obj
@@ -189,11 +189,11 @@ class Client(LiveClient):
                 adapter.kind, namespace, followed=not fields and self._cache.follows(adapter.kind, namespace)
             )
         if store is not None and await self._recent.all_settled(adapter.kind, namespace, store):
-            found = store.list(namespace, labels or None, index)
+            found = store.list(namespace, selection.labels or None, wanted)
             return self.misfits.decode_all(adapter, (stored.body for stored in found), invalid)
-        if store is not None and index:
-            bodies = await self.api.list_all(adapter.kind, namespace, Selection(labels))
-            return self.misfits.decode_all(adapter, store.find_in(adapter.kind, bodies, index), invalid)
+        if store is not None and wanted:
+            bodies = await self.api.list_all(adapter.kind, namespace, selection)
+            return self.misfits.decode_all(adapter, store.find_in(adapter.kind, bodies, wanted), invalid)
         return await self.live.list(kind, namespace=namespace, labels=labels, fields=fields, invalid=invalid)
 
     @overload

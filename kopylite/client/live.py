@@ -10,7 +10,8 @@ from kopylite.client.api import Api
 from kopylite.client.changes import Change, adapter_like, bound, carried_out, merge_change
 from kopylite.client.misfits import Invalid, Misfits
 from kopylite.client.patches import bound_diff
-from kopylite.client.verbs import PatchType, Preconditions, Selection, WriteOptions
+from kopylite.client.selecting import Selector, selection_of
+from kopylite.client.verbs import PatchType, Preconditions, WriteOptions
 from kopylite.errors import NotFound, UsageError
 from kopylite.objects import (
     Adapter,
@@ -118,32 +119,44 @@ class LiveClient:
 
     @overload
     async def list(
-        self, kind: Kind, *, namespace: str = "", labels: str = "", fields: str = "", invalid: Invalid = "skip"
+        self,
+        kind: Kind,
+        *,
+        namespace: str = "",
+        labels: Selector = "",
+        fields: Selector = "",
+        invalid: Invalid = "skip",
     ) -> builtins.list[Unstructured]: ...
     @overload
     async def list(
-        self, kind: type[T], *, namespace: str = "", labels: str = "", fields: str = "", invalid: Invalid = "skip"
+        self,
+        kind: type[T],
+        *,
+        namespace: str = "",
+        labels: Selector = "",
+        fields: Selector = "",
+        invalid: Invalid = "skip",
     ) -> builtins.list[T]: ...
     async def list(
         self,
         kind: Kind | type[Any],
         *,
         namespace: str = "",
-        labels: str = "",
-        fields: str = "",
+        labels: Selector = "",
+        fields: Selector = "",
         invalid: Invalid = "skip",
     ) -> builtins.list[Any]:
         """Read all objects of a namespace, or ("") of all namespaces.
 
         Args:
-            labels: a label selector, e.g. "app=web,tier!=cache".
-            fields: a field selector, e.g. "metadata.name=web"; the server says which fields it knows.
+            labels: a label selector, e.g. "app=web,tier!=cache", or a map of what is equal, {"app": "web"}.
+            fields: a field selector, e.g. "metadata.name=web", or a map; the server says which fields it knows.
             invalid: "skip" leaves objects out that do not fit the class, and logs each once per change, so that
                 one of them does not block the others. Whoever concludes something from an object's absence
                 says "raise", or lists the Kind, whose objects always fit.
         """
         adapter = adapter_of(kind)
-        bodies = await self.api.list_all(adapter.kind, namespace, Selection(labels, fields))
+        bodies = await self.api.list_all(adapter.kind, namespace, selection_of(labels, fields))
         return self.misfits.decode_all(adapter, bodies, invalid)
 
     async def get_subresource(
@@ -291,13 +304,13 @@ class LiveClient:
         kind: Kind | type[Any],
         *,
         namespace: str = "",
-        labels: str = "",
-        fields: str = "",
+        labels: Selector = "",
+        fields: Selector = "",
         **params: Unpack[DeleteParams],
     ) -> None:
         """Ask for the deletion of all selected objects of a namespace, or ("") of all namespaces."""
         dry_run, conditions = _conditions(params)
-        await self.api.delete_all(kind_of(kind), namespace, Selection(labels, fields), conditions, dry_run=dry_run)
+        await self.api.delete_all(kind_of(kind), namespace, selection_of(labels, fields), conditions, dry_run=dry_run)
 
     def options(self, **params: Unpack[WriteParams]) -> WriteOptions:
         """The options of a write by this client."""

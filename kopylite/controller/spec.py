@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from kopylite.cache import parse_label_selector
 from kopylite.checks import require_count, require_flag, require_seconds, require_text
+from kopylite.client.selecting import Selector, field_selector_text, label_selector_text
 from kopylite.errors import RegistrationError, UsageError
 from kopylite.objects import HasKey, Kind
 from kopylite.reconcile.request import Request, Result
@@ -65,7 +66,7 @@ class Watch:
 
     def __post_init__(self) -> None:
         where = f"watch({getattr(self.kind, '__name__', self.kind)})"
-        _require_predicate(self.predicates, where)
+        _require_predicate(self.predicates, where, self.kind, metadata_only=self.metadata_only is True)
         _require_selector(self.labels, where)
         require_text(self.fields, f"{where}: fields")
         require_flag(self.metadata_only, f"{where}: metadata_only")
@@ -78,8 +79,8 @@ def watch(
     *,
     map: MapFunction | None = None,  # noqa: A002  (reads as what it is at the call)
     predicates: Predicate | None = None,
-    labels: str = "",
-    fields: str = "",
+    labels: Selector = "",
+    fields: Selector = "",
     namespace: str | None = None,
     metadata_only: bool = False,
 ) -> Watch:
@@ -90,7 +91,16 @@ def watch(
     """
     if map is not None:
         require_async(map, "map function", "obj: Unstructured, ctx: Context", "list[Request]")
-    return Watch(kind, map, predicates, labels, namespace, metadata_only, fields)
+    where = f"watch({getattr(kind, '__name__', kind)})"
+    return Watch(
+        kind,
+        map,
+        predicates,
+        label_selector_text(labels, f"{where}: labels", RegistrationError),
+        namespace,
+        metadata_only,
+        field_selector_text(fields, f"{where}: fields", RegistrationError),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +196,7 @@ class ControllerSpec:
     watches: tuple[Watch, ...] = ()
     sources: Sequence[Periodic | Channel] = ()
     predicates: Predicate | None = None
-    labels: str = ""
+    labels: Selector = ""
     workers: int | None = None
     timeout: float | None = DEFAULT_TIMEOUT
     max_retries: int | None = None
@@ -198,7 +208,7 @@ class ControllerSpec:
             raise RegistrationError("a controller needs a name: it is the label of its metrics and logs")
         where = f"controller {self.name!r}"
         require_async(self.reconcile, "reconcile", "ctx: Context, request: Request", "Result | None")
-        _require_predicate(self.predicates, where)
+        _require_predicate(self.predicates, where, self.kind)
         _require_selector(self.labels, where)
         if self.workers is not None:
             require_count(self.workers, f"{where}: workers", least=1)
@@ -239,25 +249,32 @@ def _require_arguments(function: Callable[..., Any], what: str, count: int, form
         raise RegistrationError(f"{what} cannot be called with {number} ({error}). Write:{form}") from None
 
 
-def _require_predicate(predicates: object, where: str) -> None:
-    """Refuse what a newcomer may take for predicates: a list of them, or a function.
+def _require_predicate(predicates: object, where: str, kind: Kind | type[Any], *, metadata_only: bool = False) -> None:
+    """Refuse what a newcomer may take for predicates (a list of them, a function), and one that does not fit the kind.
 
     Raises:
-        RegistrationError: it is neither a Predicate nor None.
+        RegistrationError: it is neither a Predicate nor None, or looks at a field that the kind does not have.
     """
-    if predicates is None or isinstance(predicates, Predicate):
+    if predicates is None:
+        return
+    if isinstance(predicates, Predicate):
+        try:
+            predicates.bound_to(kind, metadata_only=metadata_only)
+        except UsageError as error:
+            raise RegistrationError(f"{where}: {error}") from None
         return
     if callable(predicates):
-        way_out = f"wrap the function: predicates=predicate({_name_of(predicates)})"
+        way_out = f"wrap the function: predicates=when({_name_of(predicates)})"
     else:
         way_out = "combine several with & and |: predicates=generation_changed | labels_changed"
     raise RegistrationError(f"{where}: predicates is one Predicate, not {type(predicates).__name__}; {way_out}")
 
 
-def _require_selector(labels: str, where: str) -> None:
-    require_text(labels, f"{where}: labels")
+def _require_selector(labels: Selector, where: str) -> None:
     try:
-        parse_label_selector(labels)
+        parse_label_selector(label_selector_text(labels, f"{where}: labels", RegistrationError))
+    except RegistrationError:
+        raise
     except UsageError as error:
         raise RegistrationError(f"{where}: {error}; write labels='app=web' or labels='tier in (a, b)'") from None
 

@@ -13,6 +13,7 @@ import anyio
 from kopylite.boundary import CHANNEL, MAP, PERIODIC, PREDICATE
 from kopylite.cache import Informer, Record, SharedCache
 from kopylite.client import Resources
+from kopylite.client.selecting import label_selector_text
 from kopylite.clock import Clock
 from kopylite.controller import Channel, ControllerSpec, MapFunction, Periodic, Source, Watch
 from kopylite.errors import DecodeError, ForgottenAwait, KopyliteError
@@ -47,7 +48,7 @@ MakeHandler = Callable[[], Handler | BackgroundHandler]
 
 def sources_of(spec: ControllerSpec, environment: Environment, cache: SharedCache, places: Places) -> list[KindSource]:
     """The sources of a controller: its own kind first, then what it owns, then what it watches."""
-    own = Watch(spec.kind, predicates=spec.predicates, labels=spec.labels)
+    own = Watch(spec.kind, predicates=spec.predicates, labels=label_selector_text(spec.labels))
     owner = kind_of(spec.kind)
     sources: list[KindSource] = []
     complete = FirstSync(sources, environment.clock)
@@ -168,7 +169,10 @@ def _sources(
 ) -> Iterator[KindSource]:
     kind, predicate = kind_of(watch.kind), watch.predicates
     observe = partial(environment.on_call, PREDICATE.what)
-    guard = None if predicate is None else guard_of(predicate, environment.clock, observe)
+    guard = None
+    if predicate is not None:
+        bound = predicate.bound_to(watch.kind, metadata_only=watch.metadata_only)
+        guard = guard_of(bound, environment.clock, observe)
     for namespace in places.of(kind, watch.namespace):
         yield KindSource(
             cache,

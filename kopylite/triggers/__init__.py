@@ -13,6 +13,7 @@ from kopylite.triggers.handlers import (
     EnqueueOwner,
     Handler,
 )
+from kopylite.triggers.objectpredicates import field_changed, when
 from kopylite.triggers.predicates import (
     Predicate,
     annotations_changed,
@@ -41,10 +42,12 @@ __all__ = [
     "Predicate",
     "annotations_changed",
     "event_of",
+    "field_changed",
     "generation_changed",
     "guard_of",
     "label_selector",
     "labels_changed",
     "predicate",
     "resource_version_changed",
+    "when",
 ]

@@ -10,12 +10,16 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from kopylite.boundary import name_of, show
 from kopylite.cache import LabelSelector, Record, parse_label_selector
+from kopylite.client.selecting import Selector, label_selector_text
 from kopylite.errors import RegistrationError
+from kopylite.objects import Kind
 from kopylite.triggers.events import Event, EventType
+
+T = TypeVar("T")
 
 
 class Predicate(ABC):
@@ -25,6 +29,14 @@ class Predicate(ABC):
 
     @abstractmethod
     def __call__(self, event: Event) -> bool: ...
+
+    def bound_to(self, kind: Kind | type[Any], *, metadata_only: bool = False) -> Predicate:
+        """This predicate for the objects of one kind; those that look into the objects need it.
+
+        Raises:
+            UsageError: it looks at something that the kind does not have, or that is not watched.
+        """
+        return self
 
     def __and__(self, other: Predicate) -> Predicate:
         """Both must pass; the second is not asked when the first does not."""
@@ -51,6 +63,10 @@ class _And(Predicate):
     def __call__(self, event: Event) -> bool:
         return self.left(event) and self.right(event)
 
+    def bound_to(self, kind: Kind | type[Any], *, metadata_only: bool = False) -> Predicate:
+        parts = (part.bound_to(kind, metadata_only=metadata_only) for part in (self.left, self.right))
+        return _And(*parts)
+
 
 @dataclass(frozen=True, slots=True)
 class _Or(Predicate):
@@ -64,6 +80,10 @@ class _Or(Predicate):
     def __call__(self, event: Event) -> bool:
         return self.left(event) or self.right(event)
 
+    def bound_to(self, kind: Kind | type[Any], *, metadata_only: bool = False) -> Predicate:
+        parts = (part.bound_to(kind, metadata_only=metadata_only) for part in (self.left, self.right))
+        return _Or(*parts)
+
 
 @dataclass(frozen=True, slots=True)
 class _Not(Predicate):
@@ -76,6 +96,9 @@ class _Not(Predicate):
     def __call__(self, event: Event) -> bool:
         return not self.inner(event)
 
+    def bound_to(self, kind: Kind | type[Any], *, metadata_only: bool = False) -> Predicate:
+        return _Not(self.inner.bound_to(kind, metadata_only=metadata_only))
+
 
 @dataclass(frozen=True, slots=True)
 class _Function(Predicate):
@@ -86,11 +109,7 @@ class _Function(Predicate):
         return name_of(self.function)
 
     def __call__(self, event: Event) -> bool:
-        passes: Any = self.function(event)
-        if inspect.iscoroutine(passes):
-            passes.close()
-            raise TypeError("a predicate has to be a plain function: nobody awaits it")
-        return passes  # type: ignore[no-any-return]
+        return answer(self.function(event))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,23 +133,40 @@ class _Labelled(Predicate):
 
 
 def predicate(function: Callable[[Event], bool]) -> Predicate:
-    """A predicate from a function; also usable as a decorator. Where it raises, the event passes.
+    """A predicate from a function of an Event, with its cache records; also usable as a decorator.
+
+    For a function of the objects themselves there is `when`. Where it raises, the event passes.
 
     Raises:
         RegistrationError: it is async; what it says would be true of every event.
     """
+    return _Function(require_plain(function, "predicate"))
+
+
+def require_plain(function: T, what: str) -> T:
+    """The function, if nobody has to await it. Raises RegistrationError."""
     if inspect.iscoroutinefunction(function):
-        raise RegistrationError(f"predicate {show(function)} is async: it has to be a plain def that returns a bool")
-    return _Function(function)
+        raise RegistrationError(f"{what} {show(function)} is async: it has to be a plain def that returns a bool")
+    if not callable(function):
+        raise RegistrationError(f"{what} {show(function)}: it has to be a plain function that returns a bool")
+    return function
 
 
-def label_selector(selector: str) -> Predicate:
+def answer(passes: Any) -> bool:
+    """What a predicate function has said. Raises TypeError: something that has to be awaited."""
+    if inspect.iscoroutine(passes):
+        passes.close()
+        raise TypeError("a predicate has to be a plain function: nobody awaits it")
+    return passes  # type: ignore[no-any-return]
+
+
+def label_selector(selector: Selector) -> Predicate:
     """Passes events of objects that match, or that matched before: "stopped matching" is news as well.
 
     Raises:
         UsageError: it is no label selector.
     """
-    return _Labelled(parse_label_selector(selector))
+    return _Labelled(parse_label_selector(label_selector_text(selector, "label_selector")))
 
 
 def _generation_differs(old: Record, new: Record) -> bool:

@@ -9,6 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from kopylite.app import App
+from kopylite.client.selecting import label_selector_text
 from kopylite.controller import periodic, watch
 from kopylite.errors import RegistrationError, UsageError
 from kopylite.manager import Options
@@ -167,7 +168,10 @@ def test_a_misspelt_option_is_named_with_the_one_that_was_meant() -> None:
         ({"max_retries": True}, "max_retries"),
         ({"max_retries": math.nan}, "max_retries"),
         ({"rate_limit": 5}, "rate_limit is a RateLimit(...), not 5"),
-        ({"labels": {"app": "web"}}, "labels is a text, not {'app': 'web'} (dict)"),
+        (
+            {"labels": {"app": 5}},
+            "labels takes a text in the server's syntax, or a map of texts such as {'app': 'web'}, not 5",
+        ),
         ({"name": 7}, "name of a controller is a text, not 7 (int)"),
         ({"name": ""}, "a controller needs a name"),
     ],
@@ -186,7 +190,7 @@ def test_a_wrong_value_of_an_option_is_refused_by_its_name_at_the_decoration(
 def test_a_wrong_value_of_a_cache_or_a_watch_is_refused_by_its_name(options: dict[str, Any]) -> None:
     [name] = options
     for declare in (App("shops").cache, watch):
-        with pytest.raises(RegistrationError, match=f"{name} is"):
+        with pytest.raises(RegistrationError, match=f"{name} (is|takes)"):
             declare(Shop, **options)
 
 
@@ -225,3 +229,14 @@ def test_sources_are_made_by_their_functions() -> None:
     for wrong in (hourly, [all_shops]):
         with pytest.raises(RegistrationError, match=r"sources takes a list of periodic\(...\) and channel\(...\)"):
             App("shops").reconciler(Shop, sources=wrong)  # type: ignore[arg-type]
+
+
+def test_labels_may_be_a_map_wherever_they_are_named() -> None:
+    app = App("shops")
+    app.reconciler(Shop, labels={"app": "web", "tier": "a"}, watches=[watch(Shop, fields={"metadata.name": "x"})])(
+        nothing
+    )
+    app.cache(Shop, labels={"app": "web"})
+    [spec] = app.controllers
+    assert label_selector_text(spec.labels) == "app=web,tier=a"
+    assert (app.cached[0].labels, spec.watches[0].fields) == ("app=web", "metadata.name=x")

@@ -131,3 +131,13 @@ def test_what_the_server_lists_is_searched_by_the_same_index_functions() -> None
 def test_what_is_no_object_of_the_kind_is_a_broken_answer_of_a_list_by_an_index(odd: bytes) -> None:
     with pytest.raises(StreamBroken, match=r"not a list of ConfigMap\.v1"):
         Store().find_in(Kind("v1", "ConfigMap"), [odd], {"spec.team": "e"})
+
+
+def test_an_index_at_which_no_object_has_a_value_is_named_once(caplog: pytest.LogCaptureFixture) -> None:
+    store = Store()
+    store.put(thing(spec={"id": "a"}))
+    with caplog.at_level("INFO", logger="kopylite.cache"):
+        for _ in range(3):
+            assert store.list(index={"spec.idd": "a"}) == []
+            assert len(store.list(index={"spec.id": "a"})) == 1
+    assert caplog.messages == ["list by the index 'spec.idd': no object has a value there yet; is it spelt rightly?"]

@@ -398,3 +398,21 @@ async def test_a_status_that_cannot_be_sent_is_refused_with_object_and_path(worl
         await world.client.patch_status(app, {"list": {"a": float("nan")}})
     with pytest.raises(EncodeError, match=r"MyApp.*shop/a.*contains itself"):
         await world.client.patch_status(app, cycle)
+
+
+async def test_labels_and_index_values_are_taken_as_python_has_them(world: World) -> None:
+    await world.create(x="3")
+    world.show()
+    assert len(await world.client.list(CM, namespace="shop", index={"data.x": 3})) == 1
+    assert len(await world.client.live.list(CM, namespace="shop", fields={"metadata.name": "a"})) == 1
+    with pytest.raises(UsageError, match="labels takes a text"):
+        await world.client.delete_all(CM, labels={"app": None})  # type: ignore[dict-item]
+
+
+async def test_a_list_by_an_index_that_the_class_cannot_have_is_refused(world: World) -> None:
+    with pytest.raises(
+        UsageError, match=r"index: 'spec\.imag': spec of MyApp has no field 'imag'; did you mean 'image'"
+    ):
+        await world.client.list(MyApp, index={"spec.imag": "a"})
+    with pytest.raises(UsageError, match=r"index=.*a text, a number or a boolean is looked for"):
+        await world.client.list(MyApp, index={"spec.image": None})  # type: ignore[dict-item]

@@ -99,7 +99,7 @@ def test_a_map_function_must_be_async_too() -> None:
     ("wrong", "way_out"),
     [
         ([generation_changed], r"predicates=generation_changed \| labels_changed"),
-        (lambda event: True, r"wrap the function: predicates=predicate\(function\)"),
+        (lambda event: True, r"wrap the function: predicates=when\(function\)"),
     ],
     ids=["list", "function"],
 )
