@@ -28,7 +28,6 @@ from kopylite.apiserver.schema.field_errors import FieldError, aggregate, go_quo
 from kopylite.apiserver.schema.jsonpath import field_names
 from kopylite.apiserver.schema.names import subdomain_errors
 from kopylite.apiserver.schema.node import SchemaNode
-from kopylite.apiserver.schema.rules import unsupported_rules
 
 CLEANUP_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 # In the order of discovery.
@@ -128,7 +127,7 @@ def _schema_warnings(crd: Crd) -> list[str]:
     distinct = [schema for index, schema in enumerate(schemas) if schema not in schemas[:index]]
     formats = [text for schema in distinct for text in format_warnings(schema)]
     sets = sorted({text for schema in distinct for text in set_warnings(schema)})
-    return [*formats, *sets, *(text for schema in distinct for text in unsupported_rules(schema))]
+    return [*formats, *sets]
 
 
 def _schema(version: Mapping[str, Any]) -> dict[str, Any]:

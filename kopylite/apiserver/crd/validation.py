@@ -7,7 +7,7 @@ are the same in all versions stand once, outside of the versions. Error paths sh
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -42,7 +42,7 @@ def crd_errors(crd: Crd, old: Crd | None = None) -> list[FieldError]:
         name, wanted = crd["metadata"].get("name", ""), f"{_names(spec).get('plural', '')}.{spec.get('group', '')}"
         if name != wanted:
             found.append(errors.invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group'))
-    found.extend(_spec_errors(spec))
+    found.extend(_spec_errors(spec, [] if old is None else _schemas(old["spec"])))
     if old is not None:
         found.extend(_immutable_errors(spec, old))
     found.extend(_name_errors(status.get("acceptedNames") or {}, "status.acceptedNames"))
@@ -76,7 +76,12 @@ def _names(spec: Mapping[str, Any]) -> dict[str, Any]:
     return spec.get("names") or {}
 
 
-def _spec_errors(spec: Mapping[str, Any]) -> Iterator[FieldError]:
+def _schemas(spec: Mapping[str, Any]) -> list[dict[str, Any] | None]:
+    return [(version.get("schema") or {}).get("openAPIV3Schema") for version in spec.get("versions") or ()]
+
+
+def _spec_errors(spec: Mapping[str, Any], stored: Sequence[dict[str, Any] | None]) -> Iterator[FieldError]:
+    """Args: stored: schemas that are in the CRD already: what their rules cost is no error any more."""
     yield from _group_errors(spec.get("group") or "")
     scope = spec.get("scope") or ""
     if not scope:
@@ -91,7 +96,7 @@ def _spec_errors(spec: Mapping[str, Any]) -> Iterator[FieldError]:
         if (version.get("schema") or {}).get("openAPIV3Schema") is None:
             yield errors.required(f"spec.versions[{index}].schema.openAPIV3Schema")
     for index, version in enumerate(versions):
-        yield from _version_errors(version, f"spec.versions[{index}]", shared)
+        yield from _version_errors(version, f"spec.versions[{index}]", shared, stored)
     yield from _version_list_errors(spec.get("versions"), shared)
     first = versions[0].get("name") if versions else ""
     if first and (problems := dns1035_errors(first)):
@@ -103,7 +108,7 @@ def _spec_errors(spec: Mapping[str, Any]) -> Iterator[FieldError]:
     if versions:
         for member in _SHARED:
             if member in shared and versions[0].get(member) is not None:
-                yield from _member_errors(member, versions[0], f"spec.{_SHARED[member]}")
+                yield from _member_errors(member, versions[0], f"spec.{_SHARED[member]}", stored)
     yield from _conversion_errors(spec.get("conversion") or {})
 
 
@@ -116,7 +121,9 @@ def _group_errors(group: str) -> Iterator[FieldError]:
         yield errors.invalid("spec.group", group, "should be a domain with at least one dot")
 
 
-def _version_errors(version: Mapping[str, Any], path: str, shared: set[str]) -> Iterator[FieldError]:
+def _version_errors(
+    version: Mapping[str, Any], path: str, shared: set[str], stored: Sequence[dict[str, Any] | None]
+) -> Iterator[FieldError]:
     name = version.get("name") or ""
     if problems := dns1035_errors(name):
         yield errors.invalid(child(path, "name"), name, ",".join(problems))
@@ -125,7 +132,7 @@ def _version_errors(version: Mapping[str, Any], path: str, shared: set[str]) -> 
         yield errors.invalid(child(path, "deprecationWarning"), warning, text)
     for member in _SHARED:
         if member not in shared and version.get(member) is not None:
-            yield from _member_errors(member, version, child(path, member))
+            yield from _member_errors(member, version, child(path, member), stored)
 
 
 def _deprecation_problems(deprecated: bool, warning: str | None) -> list[str]:
@@ -156,13 +163,17 @@ def _version_list_errors(declared: list[dict[str, Any]] | None, shared: set[str]
         yield errors.invalid("spec.versions", None if declared is None else shown, text)
 
 
-def _member_errors(member: str, version: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+def _member_errors(
+    member: str, version: Mapping[str, Any], path: str, stored: Sequence[dict[str, Any] | None]
+) -> Iterator[FieldError]:
     """Of one of the members of a version that the internal form may keep elsewhere."""
     schema = (version.get("schema") or {}).get("openAPIV3Schema")
     if member == "schema":
         if schema is not None:
             status = "status" in (version.get("subresources") or {})
-            yield from definition_errors(schema, child(path, "openAPIV3Schema"), status=status)
+            yield from definition_errors(
+                schema, child(path, "openAPIV3Schema"), status=status, unchanged=schema in stored
+            )
     elif member == "subresources":
         yield from _scale_errors(version["subresources"].get("scale"), child(path, "scale"))
     elif member == "additionalPrinterColumns":

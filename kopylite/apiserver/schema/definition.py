@@ -14,6 +14,7 @@ from kopylite.apiserver.schema.node import SchemaNode
 from kopylite.apiserver.schema.objectmeta import MetadataError, coerce_embedded, embedded_errors
 from kopylite.apiserver.schema.prune import prune_value
 from kopylite.apiserver.schema.ratchet import same_json
+from kopylite.apiserver.schema.rule_costs import CostTotal, elements
 from kopylite.apiserver.schema.rule_forms import rule_form_errors
 from kopylite.apiserver.schema.rules import Rules, rule_errors
 from kopylite.apiserver.schema.structural import Schema, branches, structural_errors
@@ -43,20 +44,23 @@ class _Place:
         in_meta: inside apiVersion, kind or metadata of an object.
         uncorrelatable: path of the list or map below which oldSelf cannot be used; "" for none.
         rules: CEL rules are checked here (not under allOf and the like).
+        times: how often such a value may be in an object; None: nothing bounds it.
     """
 
     no_defaults: str | None = None
     in_meta: bool = False
     uncorrelatable: str = ""
     rules: bool = True
+    times: int | None = 1
 
 
-def definition_errors(schema: Schema, path: str, *, status: bool) -> list[FieldError]:
+def definition_errors(schema: Schema, path: str, *, status: bool, unchanged: bool = False) -> list[FieldError]:
     """All that forbids a root schema.
 
     Args:
         path: of the schema within the CRD, up to `openAPIV3Schema`.
         status: the status sub-resource is on.
+        unchanged: it is stored already, so that its rules may cost what they cost.
     """
     found = list(_root_errors(schema, path, status))
     if any(node.get("$schema") for node in all_schemas(schema)):
@@ -70,8 +74,10 @@ def definition_errors(schema: Schema, path: str, *, status: bool) -> list[FieldE
     found += structural
     schema_errors: list[FieldError] = []
     cel_errors: list[FieldError] = []
-    _walk(schema, path, _Place(rules=readable and not structural), schema_errors, cel_errors, root=True)
-    return found + schema_errors + cel_errors
+    cost = CostTotal(unchanged=unchanged)
+    walk = _Walk(schema_errors, cel_errors, cost)
+    _walk(schema, path, _Place(rules=readable and not structural), walk, root=True)
+    return [*found, *schema_errors, *cel_errors, *cost.errors(path)]
 
 
 def format_warnings(schema: Schema) -> list[str]:
@@ -146,10 +152,19 @@ def _default_errors(schema: Schema, path: str, *, root: bool = False) -> Iterato
         yield from _default_errors(inner, at(child(path, "properties"), name))
 
 
-def _walk(
-    schema: Schema, path: str, place: _Place, found: list[FieldError], cel: list[FieldError], root: bool = False
-) -> int:
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """What is found on the way."""
+
+    schema: list[FieldError]
+    cel: list[FieldError]
+    cost: CostTotal
+
+
+def _walk(schema: Schema, path: str, place: _Place, walk: _Walk, root: bool = False) -> int:
     """Check a node and all below it. Returns the number of schema errors found here or deeper."""
+    found = walk.schema
+    here, place = place, replace(place, times=_times(place.times, elements(schema)))
     before = len(found)
     found.extend(_plain_errors(schema, path, place))
     additional = schema.get("additionalProperties")
@@ -160,22 +175,35 @@ def _walk(
         inner = place
         if place.in_meta:
             inner = replace(place, no_defaults="inside additionalProperties applying to object metadata")
-        _walk(additional, child(path, "additionalProperties"), inner, found, cel)
+        _walk(additional, child(path, "additionalProperties"), inner, walk)
     for name, inner_schema in (schema.get("properties") or {}).items():
         inner = _property_place(schema, name, place, root)
-        _walk(inner_schema, at(child(path, "properties"), name), inner, found, cel)
+        _walk(inner_schema, at(child(path, "properties"), name), inner, walk)
     for step, inner_schema in branches(schema):
-        _walk(inner_schema, child(path, step), replace(place, rules=False), found, cel)
+        _walk(inner_schema, child(path, step), replace(place, rules=False), walk)
     if isinstance(schema.get("items"), dict):
         correlatable = schema.get("x-kubernetes-list-type") == "map" or place.uncorrelatable
         inner = place if correlatable else replace(place, uncorrelatable=path)
-        _walk(schema["items"], child(path, "items"), inner, found, cel)
+        _walk(schema["items"], child(path, "items"), inner, walk)
     found.extend(_list_and_map_errors(schema, path))
     for index, rule in enumerate(schema.get("x-kubernetes-validations") or ()):
         found.extend(rule_form_errors(rule, schema, at(child(path, "x-kubernetes-validations"), index)))
-    if len(found) == before and place.rules:
-        cel.extend(rule_errors(schema, path, root=root, uncorrelatable=place.uncorrelatable))
+    if len(found) == before and here.rules:
+        walk.cel.extend(
+            rule_errors(
+                schema,
+                path,
+                root=root,
+                uncorrelatable=here.uncorrelatable,
+                total=walk.cost,
+                times=here.times,
+            )
+        )
     return len(found) - before
+
+
+def _times(outer: int | None, inner: int | None) -> int | None:
+    return None if outer is None or inner is None else outer * inner
 
 
 def _property_place(schema: Schema, name: str, place: _Place, root: bool) -> _Place:

@@ -1,7 +1,6 @@
 """Validation rules (`x-kubernetes-validations`): checked with their CRD, evaluated with its objects. Pure.
 
-Compiling needs the evaluator, whose loading takes a server longer than all else it does at its start: here it
-is loaded with the first schema that has rules.
+CEL is loaded with the first schema that has rules: most servers start without.
 """
 
 from __future__ import annotations
@@ -9,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from kopylite.apiserver.schema import field_errors as errors
 from kopylite.apiserver.schema.field_errors import FieldError
 from kopylite.apiserver.schema.node import SchemaNode
 from kopylite.apiserver.schema.ratchet import Correlation
+from kopylite.apiserver.schema.rule_costs import CostTotal
 from kopylite.apiserver.schema.rule_presence import RULES, has_rules
 
 if TYPE_CHECKING:
@@ -59,7 +58,15 @@ class Rules:
         return found
 
 
-def rule_errors(schema: dict[str, Any], path: str, *, root: bool, uncorrelatable: str) -> Iterator[FieldError]:
+def rule_errors(
+    schema: dict[str, Any],
+    path: str,
+    *,
+    root: bool,
+    uncorrelatable: str,
+    total: CostTotal | None = None,
+    times: int | None = 1,
+) -> Iterator[FieldError]:
     """What is wrong with the expressions of one schema node.
 
     Args:
@@ -67,24 +74,14 @@ def rule_errors(schema: dict[str, Any], path: str, *, root: bool, uncorrelatable
         path: of the schema in the CRD.
         root: it is the schema of a whole object.
         uncorrelatable: path of the list or map below which oldSelf cannot be used; "" for none.
+        total: counts what the expressions cost; None: they are counted for nobody.
+        times: how often the node's value may be in an object; None: nothing bounds it.
     """
     if schema.get(RULES):
         from kopylite.apiserver.schema.cel.rulebook import expression_errors
 
-        yield from expression_errors(schema, path, root=root, uncorrelatable=uncorrelatable)
-
-
-def unsupported_rules(schema: dict[str, Any]) -> list[str]:
-    """Warnings for rules that seem right but cannot be evaluated here."""
-    node = SchemaNode(schema)
-    built = _compiled(node, root=True) if has_rules(node) else None
-    if built is None:
-        return []
-    return [
-        f"rule {errors.go_quote(rule.source)} cannot be evaluated and is not enforced: {rule.program.unsupported}"
-        for rule in built.all_rules()
-        if rule.program.unsupported
-    ]
+        counted = CostTotal() if total is None else total
+        yield from expression_errors(schema, path, root=root, uncorrelatable=uncorrelatable, total=counted, times=times)
 
 
 def _compiled(node: SchemaNode, root: bool) -> RuleNode | None:

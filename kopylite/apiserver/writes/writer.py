@@ -26,6 +26,7 @@ from kopylite.apiserver.world import (
     store_key,
 )
 from kopylite.apiserver.writes import metadata as meta
+from kopylite.apiserver.writes.aside import aside
 from kopylite.apiserver.writes.decoding import canonical
 from kopylite.apiserver.writes.lifecycle import check_namespace
 from kopylite.errors import AlreadyExists, ApiError, BadRequest, Conflict, InternalError
@@ -102,8 +103,8 @@ class Writer:
         call.warnings.extend(meta.drop_duplicate_owners(metadata))
         strategy.prepare_create(obj)
         errors = meta.create_errors(metadata, strategy.name_errors, plain_finalizers=_plain_finalizers(resource))
-        self._refuse(call, obj, errors + strategy.validate_create(obj))
-        self._warn(call, obj, None)
+        self._refuse(call, obj, errors + await aside(lambda: strategy.validate_create(obj)))
+        await self._warn(call, obj, None)
         await self._validate(Admission(call, "CREATE", obj, None, options.dry_run))
         key = store_key(resource, namespace, metadata["name"])
         present = world.store.get(resource.storage, key)
@@ -175,8 +176,8 @@ class Writer:
         if strategy.generation and part != "binding" and _changed(obj, live, strategy.has_status):
             metadata["generation"] = old.get("generation", 0) + 1
         errors = meta.update_errors(metadata, old, custom=resource.custom, plain_finalizers=_plain_finalizers(resource))
-        self._refuse(call, obj, errors + strategy.validate_update(obj, live, part))
-        self._warn(call, obj, live)
+        self._refuse(call, obj, errors + await aside(lambda: strategy.validate_update(obj, live, part)))
+        await self._warn(call, obj, live)
         await self._validate(Admission(call, "UPDATE", obj, live, options.dry_run))
         return self._store(call, record, _finished(call, obj), live, options)
 
@@ -247,8 +248,8 @@ class Writer:
             group = "" if call.resource.storage == "events" else call.resource.group
             raise invalid_error(call.resource.kind, group, name, errors)
 
-    def _warn(self, call: Call, obj: dict[str, Any], old: dict[str, Any] | None) -> None:
-        call.warnings.extend(call.resource.strategy.warnings(obj, old))
+    async def _warn(self, call: Call, obj: dict[str, Any], old: dict[str, Any] | None) -> None:
+        call.warnings.extend(await aside(lambda: call.resource.strategy.warnings(obj, old)))
 
 
 def _check_version(version: str) -> None:

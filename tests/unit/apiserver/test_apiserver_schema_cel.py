@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kopylite.apiserver.schema.cel.program import CompileProblem, EvaluationFailed, Program, context_of
+from kopylite.apiserver.schema.cel.program import CompileProblem, EvaluationFailed, Program
 from kopylite.apiserver.schema.cel.shapes import DYN, Shape, escape, parse_duration, shape_of, to_cel
 from kopylite.apiserver.schema.cel.syntax import Binary, Call, Literal, Select, SyntaxProblem, parse
 from kopylite.apiserver.schema.node import SchemaNode
@@ -19,8 +19,7 @@ SELF: dict[str, Any] = {
 def value_of(expression: str, **variables: Any) -> Any:
     scope = {"self": DYN, **dict.fromkeys(variables, DYN)}
     program = Program(expression, scope)
-    assert program.unsupported == ""
-    return program.evaluate(context_of({"self": SELF, **variables}, program.functions))
+    return program.evaluate({"self": SELF, **variables})
 
 
 class TestParsing:
@@ -230,7 +229,7 @@ class TestShapes:
 
         def result(expression: str) -> Any:
             program = Program(expression, scope)
-            return program.evaluate(context_of({"self": value}, program.functions))
+            return program.evaluate({"self": value})
 
         assert result("self.s == ['b', 'a']")
         assert result("self.s != ['b', 'c']")

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any, cast
 from urllib.parse import SplitResult, parse_qs, urlsplit
 
-from kopylite.apiserver.schema.cel.engine import OptionalValue
 from kopylite.apiserver.schema.cel.library import CallFailed, Library, attempts, no_overload
+from kopylite.apiserver.schema.cel.values import OptionalValue
 from kopylite.apiserver.schema.field_errors import go_quote
 from kopylite.apiserver.schema.formats import conforms
 from kopylite.apiserver.schema.names import (

@@ -1,12 +1,15 @@
-"""Functions of CEL's core that the evaluator has not, or not as Kubernetes has them. Pure."""
+"""Functions of CEL's core: conversions, sizes, parts of times. Pure."""
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+import re
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from kopylite.apiserver.schema.cel.library import CallFailed, Library, no_overload
+from kopylite.apiserver.schema.cel.shapes import parse_duration, parse_time
+from kopylite.apiserver.schema.cel.values import TypeValue, Uint, type_of
 from kopylite.apiserver.schema.field_errors import go_float
 
 CONVERSIONS = Library()
@@ -49,6 +52,78 @@ def boolean(value: Any) -> bool:
     if value in ("0", "f", "F", "FALSE", "false", "False"):
         return False
     raise CallFailed("type conversion error from 'string' to 'bool'")
+
+
+def _conversion_failed(value: Any, wanted: str) -> CallFailed:
+    return CallFailed(f"type conversion error from '{type_of(value)}' to '{wanted}'")
+
+
+def _whole(value: Any, wanted: str, least: int, most: int) -> int:
+    if isinstance(value, bool):
+        raise no_overload()
+    if isinstance(value, datetime) and wanted == "int":
+        return int(value.timestamp())
+    if isinstance(value, str):
+        if not re.fullmatch(r"[-+]?[0-9]{1,20}", value, re.ASCII):
+            raise _conversion_failed(value, wanted)
+        value = int(value)
+    if not isinstance(value, (int, float)):
+        raise no_overload()
+    if value != value or not least <= value <= most:
+        raise CallFailed("integer overflow" if wanted == "int" else "unsigned integer overflow")
+    return int(value)
+
+
+@CONVERSIONS.add("int", "int", is_global=True)
+def to_int(value: Any) -> int:
+    return _whole(value, "int", -(2**63), 2**63 - 1)
+
+
+@CONVERSIONS.add("uint", "uint", is_global=True)
+def to_uint(value: Any) -> Uint:
+    return Uint(_whole(value, "uint", 0, 2**64 - 1))
+
+
+@CONVERSIONS.add("double", "double", is_global=True)
+def to_double(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise no_overload()
+    try:
+        return float(value)
+    except ValueError:
+        raise _conversion_failed(value, "double") from None
+
+
+@CONVERSIONS.add("bytes", "bytes", is_global=True)
+def to_bytes(value: Any) -> bytes:
+    if isinstance(value, bytes):
+        return value
+    if not isinstance(value, str):
+        raise no_overload()
+    return value.encode()
+
+
+@CONVERSIONS.add("type", is_global=True)
+def type_value(value: Any) -> TypeValue:
+    return type_of(value)
+
+
+@CONVERSIONS.add("duration", "duration", is_global=True)
+def to_duration(value: Any) -> timedelta:
+    parsed = value if isinstance(value, timedelta) else parse_duration(value)
+    if parsed is None:
+        raise _conversion_failed(value, "google.protobuf.Duration")
+    return parsed
+
+
+@CONVERSIONS.add("timestamp", "timestamp", is_global=True)
+def to_timestamp(value: Any) -> datetime:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return datetime.fromtimestamp(value, UTC)
+    parsed = value if isinstance(value, datetime) else parse_time(value)
+    if parsed is None:
+        raise _conversion_failed(value, "google.protobuf.Timestamp")
+    return parsed
 
 
 _DATE_PARTS = {

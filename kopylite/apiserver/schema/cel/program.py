@@ -1,30 +1,18 @@
-"""Expressions, compiled and evaluated. Pure.
-
-Evaluation errors are worded as Kubernetes words them, as far as the evaluator tells what went wrong.
-"""
+"""Expressions, compiled and evaluated. Pure."""
 
 from __future__ import annotations
 
-import functools
-import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from kopylite.apiserver.schema.cel.budget import begin_call
-from kopylite.apiserver.schema.cel.engine import Context, OptionalValue, compile_text
-from kopylite.apiserver.schema.cel.functions import LIBRARY
+from kopylite.apiserver.schema.cel.budget import EXCEEDED, PER_CALL, Budget, CostExceeded, Frame
+from kopylite.apiserver.schema.cel.compiler import Compiled, compile_tree
 from kopylite.apiserver.schema.cel.library import CallFailed
 from kopylite.apiserver.schema.cel.shapes import Shape
 from kopylite.apiserver.schema.cel.syntax import SyntaxProblem, parse
-from kopylite.apiserver.schema.cel.translate import Translated, translate
 
-_FAILED_CALL = re.compile(
-    r"Function '.*?' error: Python function call failed: \w+: (.*)\. Check function arg", re.DOTALL
-)
-_FAILED_CONVERSION = re.compile(r"Function '(int|uint|double|duration|timestamp)' error: ")
-_TYPE_NAMES = {"duration": "google.protobuf.Duration", "timestamp": "google.protobuf.Timestamp"}
-_UNDEFINED = "Undefined variable or function"
 NO_OVERLOAD = "no such overload"
+OUT_OF_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
 
 
 class CompileProblem(Exception):
@@ -35,107 +23,77 @@ class EvaluationFailed(Exception):
     """The expression has no value for these variables; the text says why, in Kubernetes' words."""
 
 
+class OutOfBudget(Exception):
+    """All expressions about an object together have cost more than they may: no further one is evaluated."""
+
+    def __init__(self) -> None:
+        super().__init__(OUT_OF_BUDGET)
+
+
 class Program:
     """A compiled expression.
 
     Args:
         source: the expression.
-        variables: the static types of what it may use: self, oldSelf.
+        variables: the static types of what it may use: self, oldSelf, ...
 
     Attributes:
         shape: the static type of its value.
+        cost: the most that one evaluation may cost, as far as the static types tell.
         uses_old: does it use `oldSelf`?
-        functions: the library functions that it calls.
-        unsupported: why the evaluator cannot run it although it seems right; "" if it can.
+        names: the variables that it uses.
+        fields: what it selects from them, as "variables.replicas".
 
     Raises:
-        CompileProblem: it does not parse or names something unknown.
+        CompileProblem: it does not parse, names something unknown, or mixes types that do not go together.
     """
 
     def __init__(self, source: str, variables: Mapping[str, Shape]) -> None:
-        translated = _translate(source, variables)
+        compiled = _compile(source, variables)
         self.source = source
-        self.shape = translated.shape
-        self.uses_old = "oldSelf" in translated.names
-        self._escaped = translated.escaped
-        self.functions = frozenset(translated.functions)
-        self.unsupported = ""
-        try:
-            self._program = _compiled(translated.text)
-        except ValueError as error:
-            self.unsupported = str(error).partition("\n")[0]
+        self.shape = compiled.part.shape
+        self.cost = compiled.part.cost
+        self.names = frozenset(compiled.names)
+        self.fields = frozenset(compiled.fields)
+        self.uses_old = "oldSelf" in compiled.names
+        self._run = compiled.part.run
 
-    def evaluate(self, context: Any) -> Any:
+    def evaluate(self, variables: Mapping[str, Any], budget: Budget | None = None) -> Any:
         """The value of the expression.
 
         Args:
-            context: made by `context_of`, with at least this program's functions.
+            budget: what this and other expressions about an object may cost together; None: PER_CALL alone counts.
 
         Raises:
-            EvaluationFailed: there is none.
+            EvaluationFailed: there is none, or it costs more than PER_CALL.
+            OutOfBudget: the budget is used up.
+            TakesLong: it takes longer than the caller wants to wait (`budget.quickly`).
         """
-        if self.unsupported:
-            raise EvaluationFailed(self.unsupported)
-        begin_call()
+        frame = Frame(dict(variables), PER_CALL if budget is None else budget.limit())
         try:
-            return self._program.execute(context)
-        except (KeyError, IndexError, TypeError, ValueError, ArithmeticError, RuntimeError) as error:
-            raise EvaluationFailed(self._words(error)) from error
+            value = self._run(frame)
+            frame.spend(0)
+        except CostExceeded:
+            self._charge(budget, frame)
+            raise EvaluationFailed(EXCEEDED) from None
+        except CallFailed as failed:
+            self._charge(budget, frame)
+            raise EvaluationFailed(str(failed)) from failed
+        self._charge(budget, frame)
+        return value
 
-    def _words(self, error: Exception) -> str:
-        text = str(error)
-        if isinstance(error, KeyError):
-            key = error.args[0] if error.args else ""
-            return f"no such key: {self._escaped.get(key, key)}"
-        if isinstance(error, ZeroDivisionError):
-            return "modulus by zero" if "modul" in text or "remainder" in text else "division by zero"
-        if isinstance(error, OverflowError):
-            return "integer overflow"
-        # The names are known, so that what is "undefined" is so for this type of receiver.
-        if isinstance(error, TypeError) or text.startswith(_UNDEFINED):
-            return NO_OVERLOAD
-        if conversion := _FAILED_CONVERSION.match(text):
-            return f"type conversion error from 'string' to '{_TYPE_NAMES.get(conversion[1], conversion[1])}'"
-        failed = _FAILED_CALL.match(text)
-        return failed[1] if failed else text
+    def _charge(self, budget: Budget | None, frame: Frame) -> None:
+        if budget is not None:
+            budget.charge(frame.cost)
+            if budget.left < 0:
+                raise OutOfBudget
 
 
-def context_of(variables: Mapping[str, Any], functions: Iterable[str]) -> Any:
-    """What programs are evaluated with; making one costs more than most evaluations, so share it."""
-    return Context(dict(variables), {name: _GUARDED[name] for name in functions})
-
-
-@functools.lru_cache(maxsize=1024)
-def _compiled(text: str) -> Any:
-    """A CRD is compiled when it is checked and when it is served: the evaluator's part of that once only."""
-    return compile_text(text)
-
-
-def optional(value: Any, present: bool) -> Any:
-    """An optional value, as `oldSelf` is where the rule says so."""
-    return OptionalValue.of(value) if present else OptionalValue.none()
-
-
-def _translate(source: str, variables: Mapping[str, Shape]) -> Translated:
+def _compile(source: str, variables: Mapping[str, Shape]) -> Compiled:
     try:
-        translated = translate(parse(source), variables)
+        compiled = compile_tree(parse(source), variables)
     except SyntaxProblem as problem:
         raise CompileProblem(problem.pretty(source)) from problem
-    if translated.problems:
-        raise CompileProblem("\n".join(problem.pretty(source) for problem in translated.problems))
-    return translated
-
-
-def _guarded(call: Callable[..., Any]) -> Callable[..., Any]:
-    """A library function that meets arguments of wrong types with the error of CEL, not with one of Python."""
-
-    def guarded(*args: Any) -> Any:
-        try:
-            return call(*args)
-        except (AttributeError, TypeError, KeyError) as error:
-            raise CallFailed(NO_OVERLOAD) from error
-
-    return guarded
-
-
-_GUARDED = {name: _guarded(function.call) for name, function in LIBRARY.items()}
+    if compiled.problems:
+        raise CompileProblem("\n".join(problem.pretty(source) for problem in compiled.problems))
+    return compiled

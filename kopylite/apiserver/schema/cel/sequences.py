@@ -8,8 +8,9 @@ from typing import Any
 
 from kopylite.apiserver.schema.cel import budget
 from kopylite.apiserver.schema.cel.conversions import string
-from kopylite.apiserver.schema.cel.engine import OptionalValue
-from kopylite.apiserver.schema.cel.library import CallFailed, Library
+from kopylite.apiserver.schema.cel.library import CallFailed, Library, no_overload
+from kopylite.apiserver.schema.cel.values import OptionalValue, equal
+from kopylite.apiserver.schema.cel.values import contains as contained
 from kopylite.apiserver.schema.field_errors import go_quote
 from kopylite.apiserver.schema.regex import GoRegex, compile_go
 
@@ -19,6 +20,23 @@ SEQUENCES = Library()
 @SEQUENCES.add("matches", "bool", is_global=True)
 def matches(text: str, pattern: str) -> bool:
     return _regex(pattern).matches(text)
+
+
+@SEQUENCES.add("startsWith", "bool")
+def starts_with(text: str, prefix: str) -> bool:
+    return text.startswith(prefix)
+
+
+@SEQUENCES.add("endsWith", "bool")
+def ends_with(text: str, suffix: str) -> bool:
+    return text.endswith(suffix)
+
+
+@SEQUENCES.add("contains", "bool")
+def contains(text: str, part: str) -> bool:
+    if not isinstance(text, str):
+        raise no_overload()
+    return part in text
 
 
 @SEQUENCES.add("charAt", "string")
@@ -198,7 +216,7 @@ def sort(values: list[Any]) -> list[Any]:
 def distinct(values: list[Any]) -> list[Any]:
     found: list[Any] = []
     for value in values:
-        if value not in found:
+        if not any(equal(value, other) for other in found):
             found.append(value)
     return found
 
@@ -225,17 +243,17 @@ def last(values: list[Any]) -> Any:
 
 @SEQUENCES.add("sets.contains", "bool", is_global=True)
 def set_contains(values: list[Any], wanted: list[Any]) -> bool:
-    return not any(value not in values for value in wanted)
+    return not any(not contained(value, values) for value in wanted)
 
 
 @SEQUENCES.add("sets.equivalent", "bool", is_global=True)
 def set_equivalent(a: list[Any], b: list[Any]) -> bool:
-    return not any(value not in b for value in a) and not any(value not in a for value in b)
+    return not any(not contained(value, b) for value in a) and not any(not contained(value, a) for value in b)
 
 
 @SEQUENCES.add("sets.intersects", "bool", is_global=True)
 def set_intersects(a: list[Any], b: list[Any]) -> bool:
-    return any(value in b for value in a)
+    return any(contained(value, b) for value in a)
 
 
 @SEQUENCES.add("find", "string")

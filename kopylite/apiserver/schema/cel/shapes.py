@@ -6,7 +6,7 @@ import base64
 import binascii
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -30,6 +30,10 @@ _SPOKEN = (
 )  # fmt: skip
 
 
+# A size that nobody bounds.
+UNBOUNDED = 2**64 - 1
+
+
 @dataclass(frozen=True, slots=True)
 class Shape:
     """The static type of an expression.
@@ -40,6 +44,8 @@ class Shape:
         element: of a list's elements or a map's values.
         list_type: of a list: "set" and "map" ones compare and add without regard to order.
         keys: of a list of type map.
+        most: the greatest number of characters or elements; 0 for what has one size only.
+        least_bytes: the shortest JSON of such a value.
     """
 
     kind: str
@@ -47,10 +53,16 @@ class Shape:
     element: Shape | None = None
     list_type: str = "atomic"
     keys: tuple[str, ...] = ()
+    most: int = UNBOUNDED
+    least_bytes: int = 2
 
 
+# What fits into a request as one text (MaxRequestSizeBytes less its quotes), and the forms of fixed length.
+_MAX_TEXT = 3 * 1024 * 1024 - 2
+_FIXED = {"duration": 32, "date": 12, "date-time": 32}
+_LEAST = {"duration": 3, "date": 12, "date-time": 21}
 DYN = Shape("dyn")
-_STRING = Shape("string")
+_STRING = Shape("string", most=_MAX_TEXT)
 
 
 def shape_of(schema: SchemaNode, *, root: bool = False) -> Shape | None:
@@ -61,34 +73,61 @@ def shape_of(schema: SchemaNode, *, root: bool = False) -> Shape | None:
             there even if undeclared, and nothing else of metadata.
     """
     if schema.int_or_string:
-        return DYN
+        return replace(DYN, most=_text_size(schema), least_bytes=1)
     kind = schema.type
     if kind == "array":
         element = None if schema.items is None else shape_of(schema.items, root=schema.items.embedded)
         if element is None:
             return None
-        return Shape("list", element=element, list_type=schema.list_type, keys=schema.list_map_keys)
+        most = _limit(schema, "maxItems", _MAX_TEXT // (element.least_bytes + 1))
+        return Shape("list", element=element, list_type=schema.list_type, keys=schema.list_map_keys, most=most)
     if kind == "object":
         if schema.additional is not None:
             element = shape_of(schema.additional, root=schema.additional.embedded)
-            return None if element is None else Shape("map", element=element)
-        return Shape("object", _fields(schema, root))
+            if element is None:
+                return None
+            return Shape(
+                "map", element=element, most=_limit(schema, "maxProperties", _MAX_TEXT // (element.least_bytes + 6))
+            )
+        return _object(schema, root)
     if kind == "string":
-        return Shape(_STRINGS.get(schema.format, "string"))
-    return Shape(_SCALARS[kind]) if kind in _SCALARS else None
+        return Shape(
+            _STRINGS.get(schema.format, "string"), most=_text_size(schema), least_bytes=_LEAST.get(schema.format, 2)
+        )
+    return Shape(_SCALARS[kind], most=0, least_bytes=4 if kind == "boolean" else 1) if kind in _SCALARS else None
 
 
-def _fields(schema: SchemaNode, root: bool) -> dict[str, tuple[str, Shape]]:
+def _limit(schema: SchemaNode, name: str, otherwise: int) -> int:
+    given = schema.raw.get(name)
+    return otherwise if given is None else max(0, int(given))
+
+
+def _text_size(schema: SchemaNode) -> int:
+    """The greatest number of characters, as upstream estimates it: a code point may be four of them."""
+    if schema.format in _FIXED and not schema.int_or_string:
+        return _FIXED[schema.format]
+    if schema.raw.get("maxLength") is not None:
+        given = max(0, int(schema.raw["maxLength"]))
+        return given if schema.format == "byte" else given * 4
+    texts = [len(text.encode()) for text in schema.raw.get("enum") or () if isinstance(text, str)]
+    return max(texts) if schema.raw.get("enum") and not schema.int_or_string else _MAX_TEXT
+
+
+def _object(schema: SchemaNode, root: bool) -> Shape:
     found = {}
+    # An object takes at least what its required fields take.
+    least = 2
     for name, inner in schema.properties.items():
         shape = shape_of(inner, root=inner.embedded)
         escaped = escape(name)
         if shape is not None and escaped is not None:
             found[escaped] = (name, shape)
+        if shape is not None and name in schema.required and inner.raw.get("default") is None:
+            least += len(name) + shape.least_bytes + 4
     if root:
-        metadata = Shape("object", {"name": ("name", _STRING), "generateName": ("generateName", _STRING)})
+        metadata = Shape("object", {"name": ("name", _STRING), "generateName": ("generateName", _STRING)}, most=0)
         found |= {"apiVersion": ("apiVersion", _STRING), "kind": ("kind", _STRING), "metadata": ("metadata", metadata)}
-    return found
+    return Shape("object", found, most=0, least_bytes=least)
 
 
 def escape(name: str) -> str | None:

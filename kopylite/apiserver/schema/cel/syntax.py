@@ -1,7 +1,6 @@
 """The syntax tree of CEL expressions, and the parser that builds it. Pure.
 
-The evaluator has a parser of its own; this one exists because Kubernetes' CEL has more than the evaluator
-knows (optional fields, two-variable macros, escaped names), which must be seen to be translated.
+Macros are calls here: the compiler unfolds them.
 """
 
 from __future__ import annotations
@@ -92,7 +91,17 @@ class Ternary:
     at: int = 0
 
 
-Node = Literal | Name | Select | Index | Call | ListOf | MapOf | Unary | Binary | Ternary
+@dataclass(frozen=True, slots=True)
+class Struct:
+    """`Type.name{field: value}`."""
+
+    type: str
+    fields: tuple[tuple[str, Node], ...]
+    optional: frozenset[int] = frozenset()
+    at: int = 0
+
+
+Node = Literal | Name | Select | Index | Call | ListOf | MapOf | Unary | Binary | Ternary | Struct
 
 
 class SyntaxProblem(Exception):
@@ -236,6 +245,8 @@ class _Parser:
                 index = self._expression()
                 self._expect("]")
                 node = Index(node, index, optional, bracket.at)
+            elif (name := _type_name(node)) and (brace := self._take("{")) is not None:
+                node = self._struct(name, brace.at)
             else:
                 return node
 
@@ -309,3 +320,30 @@ class _Parser:
             self._expect(":")
             entries.append((key, self._expression()))
         return MapOf(tuple(entries), frozenset(optional), at)
+
+    def _struct(self, name: str, at: int) -> Node:
+        fields: list[tuple[str, Node]] = []
+        optional: set[int] = set()
+        while self._take("}") is None:
+            if fields:
+                self._expect(",")
+                if self._take("}") is not None:
+                    break
+            if self._take("?") is not None:
+                optional.add(len(fields))
+            token = self._next()
+            if token.kind not in ("name", "escaped"):
+                self._index -= 1
+                raise self._mismatch("expecting IDENTIFIER")
+            self._expect(":")
+            fields.append((token.text.strip("`"), self._expression()))
+        return Struct(name, tuple(fields), frozenset(optional), at)
+
+
+def _type_name(node: Node) -> str:
+    """The dotted name that a chain of plain selections spells; "" if it is something else."""
+    if isinstance(node, Name):
+        return node.name
+    if isinstance(node, Select) and not node.optional and (operand := _type_name(node.operand)):
+        return f"{operand}.{node.field}"
+    return ""
