@@ -52,6 +52,7 @@ bench: setup ## beside kubernetes_asyncio, asyncio.Queue and a real API server: 
 	$(BIN)/python -m tests.bench.bench_relist
 	$(BIN)/python tests/bench/bench_queue.py
 	$(BIN)/python -m tests.bench.bench_apiserver --quick
+	$(BIN)/python -m tests.bench.bench_stalls
 
 fmt: setup ## format and apply the safe fixes
 	$(BIN)/ruff format .

@@ -20,7 +20,7 @@ from kopylite.apiserver.access.tokens import ServiceAccountTokens
 from kopylite.apiserver.admission.limit_ranges import LimitRanger
 from kopylite.apiserver.admission.pod_security import PodSecurity
 from kopylite.apiserver.admission.runtime_classes import RuntimeClasses
-from kopylite.apiserver.builtin.descriptions import describe
+from kopylite.apiserver.builtin.descriptions import describe, parameter_descriptions
 from kopylite.apiserver.builtin.strategies import builtin_resources
 from kopylite.apiserver.controllers.api_services import ApiServices
 from kopylite.apiserver.core import Core
@@ -98,7 +98,8 @@ class Assembly:
         for name in PATHS:
             index = exactly(name, lambda request: respond_index(request, world.registry, self.core.documents))
             self.core.documents[name] = index
-        self.core.documents["/openapi"] = OpenApiEndpoint(OpenApi(world.registry, world.minor, describe))
+        openapi = OpenApi(world.registry, world.minor, describe, parameter_descriptions)
+        self.core.documents["/openapi"] = OpenApiEndpoint(openapi)
         self.core.documents["/version"] = lambda request: respond_version(request, world.minor)
 
     def _join_special(self, authorizer: Authorizer) -> None:

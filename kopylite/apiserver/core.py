@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 
 from kopylite.apiserver.access.authorization import Authorizer, check
 from kopylite.apiserver.deletion.deleter import Deleter
@@ -19,6 +19,7 @@ from kopylite.apiserver.request.negotiation import Media, accept_media
 from kopylite.apiserver.request.options import delete_options, list_options, write_options
 from kopylite.apiserver.request.request import Request, Response, Target, parse_target
 from kopylite.apiserver.resources.registry import Resource
+from kopylite.apiserver.slices import in_slices
 from kopylite.apiserver.world import Call, Disconnect, World, not_found, qualified_details
 from kopylite.apiserver.writes.decoding import check_namespace_matches, decode_object, read_delete_options
 from kopylite.apiserver.writes.patches import patch
@@ -66,7 +67,8 @@ class Core:
     Attributes:
         special: handlers of resources and sub-resources that are no stored objects, by (group, plural,
             sub-resource): reviews, scale, eviction, ...
-        documents: handlers of paths that are no resources, by path prefix; the longest match wins.
+        documents: handlers of paths that are no resources, by path prefix; the longest match wins. One whose answer
+            takes long makes it in steps.
         log: the requests of late, for tests.
         metrics: what /metrics tells of requests.
     """
@@ -81,7 +83,7 @@ class Core:
         self.metrics = RequestMetrics()
         self.special: dict[tuple[str, str, str], Handler] = {}
         self.discovery = Discovery(world.registry)
-        self.documents: dict[str, Callable[[Request], Response]] = {}
+        self.documents: dict[str, Callable[[Request], Response | Generator[None, None, Response]]] = {}
 
     async def handle(self, request: Request) -> Response:
         """Answer a request whose user is known. Never raises ApiError: errors come back as Status.
@@ -138,7 +140,7 @@ class Core:
         if "//" in request.path:
             return page_not_found()
         if not target.is_resource:
-            return self._document(request)
+            return await self._document(request)
         call = Call(request, target, self._resource(request, target), warnings)
         if call.resource.deprecation:
             warnings.append(call.resource.deprecation)
@@ -151,11 +153,12 @@ class Core:
             raise NotFound("the server could not find the requested resource")
         return await self._serve(call)
 
-    def _document(self, request: Request) -> Response:
+    async def _document(self, request: Request) -> Response:
         for prefix in sorted(self.documents, key=len, reverse=True):
             below = prefix != "/" and request.path.startswith(prefix.rstrip("/") + "/")
             if request.path == prefix or below:
-                return self.documents[prefix](request)
+                found = self.documents[prefix](request)
+                return found if isinstance(found, Response) else await in_slices(found)
         return self.discovery.respond(request)
 
     def _resource(self, request: Request, target: Target) -> Resource:

@@ -69,6 +69,7 @@ class Front:
             status=response.status,
             body=b"" if request.method == "HEAD" else _line(request, response),
             headers=self._headers(request, response),
+            zlib_executor_size=_COMPRESS_BYTES,  # what is compressed at all, is so in a thread
         )
         long = len(response.body) > _COMPRESS_BYTES and response.content_type.startswith("application/")
         if long and "gzip" in request.headers.get("accept-encoding", ""):

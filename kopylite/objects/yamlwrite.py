@@ -36,9 +36,9 @@ def to_yaml(documents: Sequence[dict[str, Any]], *, start: bool = True) -> str:
     )
 
 
-def to_go_yaml(obj: Any) -> bytes:
-    """YAML as Go's encoder writes it: keys sorted, double quotes where quotes are needed."""
-    text: str = yaml.dump(obj, Dumper=_GoStyle, default_flow_style=False, sort_keys=True, allow_unicode=True)
+def to_go_yaml(obj: Any, *, sort_keys: bool = True) -> bytes:
+    """YAML as Go's encoder writes it: keys sorted as of a map, double quotes where quotes are needed."""
+    text: str = yaml.dump(obj, Dumper=_GoStyle, default_flow_style=False, sort_keys=sort_keys, allow_unicode=True)
     return text.encode("utf-8", "replace")
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from kopylite.apiserver.access.authentication import API_AUDIENCE
 from kopylite.apiserver.access.signing import ALGORITHM, SigningKey
-from kopylite.apiserver.request.negotiation import JSON, accepts
+from kopylite.apiserver.request.negotiation import JSON, preferred
 from kopylite.apiserver.request.request import Request, Response
 from kopylite.errors import MethodNotAllowed, NotAcceptable
 
@@ -45,6 +45,6 @@ class OpenId:
 
 
 def _answer(request: Request, content_type: str, document: Any) -> Response:
-    if not accepts(request, content_type):
+    if preferred(request, (content_type,)) is None:
         raise NotAcceptable(f"406: Not Acceptable\n\nAvailable representations: {content_type}")
     return Response(body=msgspec.json.encode(document), content_type=content_type, headers=dict(_HEADERS))

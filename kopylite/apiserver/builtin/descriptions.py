@@ -51,6 +51,25 @@ def field_descriptions(schema: str) -> Mapping[str, str]:
     return found
 
 
+# A resource that has every verb, in a short file.
+_EVERY_VERB = "coordination_v1_api.py"
+_PARAMETER = re.compile(r"^ +:param (\w+): (.+?)(?: \(required\))?$", re.MULTILINE)
+
+
+@cache
+def parameter_descriptions() -> Mapping[str, str]:
+    """The descriptions of query and path parameters, by name; empty if the models are not installed."""
+    folder = _folder()
+    path = folder.parent / "api" / _EVERY_VERB if folder else None
+    if path is None or not path.is_file():
+        return {}
+    found: dict[str, str] = {}
+    for name, description in _PARAMETER.findall(path.read_text()):
+        first, *words = name.strip("_").split("_")
+        found.setdefault(first + "".join(word.capitalize() for word in words), description.replace('\\"', '"'))
+    return found
+
+
 # Kinds whose apiVersion and kind are described in the words that serve for custom ones too.
 _ANY_OBJECT, _ANY_LIST = "io.k8s.api.core.v1.ConfigMap", "io.k8s.api.core.v1.ConfigMapList"
 _HEAD = ("apiVersion", "kind")

@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 
-from kopylite.apiserver.request.negotiation import accept_media, wants
+from kopylite.apiserver.request.negotiation import Media, accept_media, wanted_form
 from kopylite.apiserver.request.request import Request, Response
 from kopylite.apiserver.resources.registry import Registry, Resource, Subresource
 from kopylite.errors import MethodNotAllowed, NotFound
 
-_AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+_AGGREGATED = {"g": "apidiscovery.k8s.io", "v": "v2", "as": "APIGroupDiscoveryList"}
 
 
 class Discovery:
@@ -21,17 +21,15 @@ class Discovery:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._generation = -1
-        self._aggregated: dict[str, tuple[bytes, str]] = {}
+        self._aggregated: dict[tuple[str, str], tuple[bytes, str]] = {}
         self.server_address = ""
 
     def respond(self, request: Request) -> Response:
         """Raises NotFound below a known group, MethodNotAllowed, NotAcceptable."""
         if request.method != "GET" and self._has_routes(request.path):
             raise MethodNotAllowed("the server does not allow this method on the requested resource")
-        if request.path.rstrip("/") in ("/api", "/apis") and wants(
-            request, "application/json", g="apidiscovery.k8s.io", v="v2", **{"as": "APIGroupDiscoveryList"}
-        ):
-            return self._respond_aggregated(request)
+        if request.path.rstrip("/") in ("/api", "/apis") and (form := wanted_form(request, _AGGREGATED)):
+            return self._respond_aggregated(request, form)
         document = self._document(request.path)
         if document is None:
             return page_not_found()
@@ -83,20 +81,24 @@ class Discovery:
         head = {"kind": "APIResourceList"} | ({"apiVersion": "v1"} if group else {})
         return {**head, "groupVersion": group_version, "resources": entries}
 
-    def _respond_aggregated(self, request: Request) -> Response:
+    def _respond_aggregated(self, request: Request, form: str) -> Response:
         if self._generation != self._registry.generation:
             self._aggregated = {}
             self._generation = self._registry.generation
         path = request.path.rstrip("/")
-        cached = self._aggregated.get(path)
-        if cached is None:
-            body = msgspec.json.encode(self._aggregate(core=path == "/api"))
-            cached = self._aggregated[path] = body, f'"{hashlib.sha512(body).hexdigest().upper()}"'
-        body, etag = cached
+        body, etag = self._aggregated.get((path, form)) or self._encode_aggregated(path, form)
+        content_type = ";".join((form, *(f"{name}={value}" for name, value in _AGGREGATED.items())))
         headers = {"ETag": etag, "Vary": "Accept", "Cache-Control": "public"}
         if request.headers.get("if-none-match") == etag:
-            return Response(304, b"", _AGGREGATED, headers)
-        return Response(200, body, _AGGREGATED, headers)
+            return Response(304, b"", content_type, headers)
+        return Response(200, body, content_type, headers)
+
+    def _encode_aggregated(self, path: str, form: str) -> tuple[bytes, str]:
+        """The document and its hash, which is the same in each form."""
+        document = self._aggregate(core=path == "/api")
+        etag = f'"{hashlib.sha512(msgspec.json.encode(document)).hexdigest().upper()}"'
+        self._aggregated[path, form] = Media(form).encode(document), etag
+        return self._aggregated[path, form]
 
     def _aggregate(self, *, core: bool) -> dict[str, Any]:
         groups = [group for group in self._registry.groups() if bool(group) != core]

@@ -2,20 +2,21 @@
 
 kubectl reads schemas (explain, validation), and from each PATCH operation its kind, content types (a strategic
 merge there or not decides how `apply` patches) and query parameters. Documents are made when they are asked
-for; the index needs only their hashes.
+for, in small steps, since they are large; the index needs only their hashes.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from kopylite.apiserver.builtin.data import OWN_KEYS, SCHEMAS, documents
 from kopylite.apiserver.crd.custom_resources import CustomResourceStrategy
 from kopylite.apiserver.openapi.paths import DocumentPaths, Names
+from kopylite.apiserver.openapi.sharing import Shared, Steps
 from kopylite.apiserver.openapi.v2 import definition, document
-from kopylite.apiserver.openapi.v2_paths import converted_paths
+from kopylite.apiserver.openapi.v2_paths import V2Paths
 from kopylite.apiserver.resources.registry import Registry, Resource
 from kopylite.apiserver.schema.publish import META, published, published_list
 
@@ -26,79 +27,112 @@ _CUSTOM_ROOTS = tuple(f"{META}.{name}" for name in ("DeleteOptions", "ListMeta",
 _ORDINARY = "io.k8s.api.core.v1.ConfigMap"
 _SCALE = "io.k8s.api.autoscaling.v1.Scale"
 
+T = TypeVar("T")
 Schema = dict[str, Any]
 Describe = Callable[[str, Schema], Schema]
 
 
 class OpenApi:
-    """The OpenAPI v3 documents of a server.
+    """The OpenAPI documents of a server.
 
     Args:
         registry: what is served now.
         minor: the emulated minor version of Kubernetes, for the documents' titles.
         describe: adds descriptions to a schema of a built-in kind, given its full name; must not change it.
+        parameters: gives the descriptions of parameters, by name.
     """
 
-    def __init__(self, registry: Registry, minor: int, describe: Describe = lambda name, schema: schema) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        minor: int,
+        describe: Describe = lambda name, schema: schema,
+        parameters: Callable[[], Mapping[str, str]] = dict,
+    ) -> None:
         self._registry = registry
         self._minor = minor
         self._describe = describe
-        self._cache: dict[str, tuple[str, dict[str, Any]]] = {}
+        self._parameters = parameters
+        # By key and form ("" is the document itself): the hash of what was served, and what was made of it.
+        self._kept: dict[tuple[str, str], tuple[str, Shared[Any]]] = {}
 
     def index(self) -> dict[str, Any]:
         """The body of /openapi/v3: for each document its address, which changes with the content."""
         paths = {}
-        for group in self._registry.groups():
-            for version in self._registry.versions(group):
-                key = f"apis/{group}/{version}" if group else f"api/{version}"
-                address = f"/openapi/v3/{key}?hash={self._hash(self._resources(key))}"
-                paths[key] = {"serverRelativeURL": address}
+        for group, version in self._group_versions():
+            key = _key(group, version)
+            paths[key] = {"serverRelativeURL": f"/openapi/v3/{key}?hash={self.hash(key)}"}
         return {"paths": dict(sorted(paths.items()))}
 
-    def document(self, key: str) -> dict[str, Any] | None:
-        """The document of a group version, by its key in the index ("apis/apps/v1"); None if it is not served."""
-        resources = self._resources(key)
-        if not resources:
-            return None
-        digest = self._hash(resources)
-        cached = self._cache.get(key)
-        if cached is None or cached[0] != digest:
-            cached = self._cache[key] = digest, self._make(resources)
-        return cached[1]
+    def served(self, key: str) -> bool:
+        """Whether there is a document of this key in the index ("apis/apps/v1")."""
+        return bool(self._resources(key))
 
-    def swagger(self) -> dict[str, Any]:
+    def document(self, key: str) -> Steps[dict[str, Any]]:
+        """The document of a group version that is served."""
+        return self._once(key, "", self.hash(key), lambda: self._make(self._resources(key)))
+
+    def swagger(self) -> Steps[dict[str, Any]]:
         """The document of /openapi/v2, which covers everything. Made anew when what is served has changed."""
-        generation = str(self._registry.generation)
-        cached = self._cache.get("v2")
-        if cached is None or cached[0] != generation:
-            definitions = {name: definition(self._builtin(name), custom=False) for name in SCHEMAS}
-            for resources in self._custom_versions():
-                schemas = self._custom_schemas(resources)
-                names = schemas.keys() - SCHEMAS.keys()
-                definitions |= {name: definition(schemas[name], custom=True) for name in names}
-            made = document(self._all_paths(), dict(sorted(definitions.items())), self._minor)
-            cached = self._cache["v2"] = generation, made
-        return cached[1]
+        return self._once("", "", self.hash(""), self._make_swagger)
 
-    def _all_paths(self) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for group in self._registry.groups():
-            for version in self._registry.versions(group):
-                document = self.document(f"apis/{group}/{version}" if group else f"api/{version}")
-                assert document is not None, "of what is served"
-                found |= converted_paths(document["paths"])
-        return found
+    def encoded(self, key: str, form: str, encode: Callable[[dict[str, Any]], Steps[bytes]]) -> Steps[bytes]:
+        """A document, or with the key "" that of /openapi/v2, in a form; `encode` makes it."""
+
+        def make() -> Steps[bytes]:
+            document = yield from (self.document(key) if key else self.swagger())
+            return (yield from encode(document))
+
+        return self._once(key, form, self.hash(key), make)
+
+    def _once(self, key: str, form: str, digest: str, make: Callable[[], Steps[T]]) -> Steps[T]:
+        """What `make` makes, made once as long as the digest stays; several may wait for it."""
+        kept = self._kept.get((key, form))
+        if kept is None or kept[0] != digest:
+            self._kept = {known: value for known, value in self._kept.items() if not known[0] or self.served(known[0])}
+            kept = self._kept[key, form] = digest, Shared(make())
+        shared: Shared[T] = kept[1]
+        return shared.wait()
+
+    def _make_swagger(self) -> Steps[dict[str, Any]]:
+        definitions = {}
+        for name in SCHEMAS:
+            definitions[name] = definition(self._builtin(name), custom=False)
+            yield
+        for resources in self._custom_versions():
+            schemas = yield from self._custom_schemas(resources)
+            names = schemas.keys() - SCHEMAS.keys()
+            definitions |= {name: definition(schemas[name], custom=True) for name in names}
+        paths = yield from self._all_paths()
+        return document(*paths, dict(sorted(definitions.items())), self._minor)
+
+    def _all_paths(self) -> Steps[tuple[dict[str, Any], dict[str, Any]]]:
+        """The paths, and the parameters that they share."""
+        paths = V2Paths()
+        for group, version in self._group_versions():
+            key = _key(group, version)
+            if self.served(key):  # it may have gone since the first step
+                made = yield from self.document(key)
+                for path, item in made["paths"].items():
+                    paths.add(path, item)
+                    yield
+        return paths.found, paths.parameters
+
+    def _group_versions(self) -> list[tuple[str, str]]:
+        return [(group, version) for group in self._registry.groups() for version in self._registry.versions(group)]
 
     def _custom_versions(self) -> Iterator[list[Resource]]:
-        for group in self._registry.groups():
-            for version in self._registry.versions(group):
-                resources = self._registry.resources(group, version)
-                if resources[0].custom:
-                    yield resources
+        for group, version in self._group_versions():
+            resources = self._registry.resources(group, version)
+            if resources and resources[0].custom:
+                yield resources
 
     def hash(self, key: str) -> str:
-        """The current hash of a document, as the index has it; for ETag."""
-        return self._hash(self._resources(key))
+        """The current hash of a document, as the index has it, or of that of /openapi/v2 ("")."""
+        if key:
+            return self._hash(self._resources(key))
+        seen = [self._hash(self._registry.resources(*group_version)) for group_version in self._group_versions()]
+        return _digest(seen)
 
     def _resources(self, key: str) -> list[Resource]:
         prefix, _, rest = key.partition("/")
@@ -109,13 +143,15 @@ class OpenApi:
 
     def _hash(self, resources: list[Resource]) -> str:
         seen = [(r.plural, r.encoding_version, r.verbs, sorted(r.subresources), sorted(r.fields)) for r in resources]
-        return hashlib.sha512(repr((self._minor, seen)).encode()).hexdigest().upper()
+        return _digest((self._minor, seen))
 
-    def _make(self, resources: list[Resource]) -> dict[str, Any]:
+    def _make(self, resources: list[Resource]) -> Steps[dict[str, Any]]:
         custom = resources[0].custom
         title = "Kubernetes CRD Swagger" if custom else "Kubernetes"
         version = "v0.1.0" if custom else f"1.{self._minor}"
-        schemas = self._custom_schemas(resources) if custom else self._builtin_schemas(resources[0].api_version)
+        schemas = yield from (
+            self._custom_schemas(resources) if custom else self._builtin_schemas(resources[0].api_version)
+        )
         names = _custom_name if custom else _builtin_names(schemas)
         components: dict[str, Any] = {"schemas": dict(sorted(schemas.items()))}
         if not custom:
@@ -123,12 +159,15 @@ class OpenApi:
         return {
             "openapi": "3.0.0",
             "info": {"title": title, "version": version},
-            "paths": DocumentPaths(resources, names).paths(),
+            "paths": DocumentPaths(resources, names, self._parameters()).paths(),
             "components": components,
         }
 
-    def _builtin_schemas(self, api_version: str) -> dict[str, Schema]:
-        schemas = {name: self._builtin(name) for name in documents()[api_version]}
+    def _builtin_schemas(self, api_version: str) -> Steps[dict[str, Schema]]:
+        schemas = {}
+        for name in documents()[api_version]:
+            schemas[name] = self._builtin(name)
+            yield
         group, _, version = api_version.rpartition("/")
         for kind in ("DeleteOptions", "WatchEvent"):
             name = f"{META}.{kind}"
@@ -143,12 +182,13 @@ class OpenApi:
         schema = {key: value for key, value in SCHEMAS[name].items() if key not in OWN_KEYS}
         return self._describe(name, schema)
 
-    def _custom_schemas(self, resources: list[Resource]) -> dict[str, Schema]:
+    def _custom_schemas(self, resources: list[Resource]) -> Steps[dict[str, Schema]]:
         schemas: dict[str, Schema] = {}
         roots = [*_CUSTOM_ROOTS, _SCALE] if any("scale" in r.subresources for r in resources) else list(_CUSTOM_ROOTS)
         for name in _closure(roots):
             schemas[name] = self._builtin(name)
         for resource in resources:
+            yield
             strategy = resource.strategy
             assert isinstance(strategy, CustomResourceStrategy)
             name, list_name = (_custom_name(resource.api_version, k) for k in (resource.kind, resource.list_kind))
@@ -171,6 +211,14 @@ class OpenApi:
             if "description" in texts[name]
         }
         return {**schema, "properties": {**schema["properties"], **fields}}
+
+
+def _key(group: str, version: str) -> str:
+    return f"apis/{group}/{version}" if group else f"api/{version}"
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha512(repr(value).encode()).hexdigest().upper()
 
 
 def _gvk(resource: Resource, kind: str) -> Schema:

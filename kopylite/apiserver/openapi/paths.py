@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from kopylite.apiserver.resources.registry import Resource, Subresource
@@ -43,11 +43,13 @@ class DocumentPaths:
     Args:
         resources: all of it.
         name_of: names the schema of a kind.
+        texts: descriptions of parameters, by name.
     """
 
-    def __init__(self, resources: list[Resource], name_of: Names) -> None:
+    def __init__(self, resources: list[Resource], name_of: Names, texts: Mapping[str, str] = {}) -> None:
         self._resources = resources
         self._name_of = name_of
+        self._texts = texts
         first = resources[0]
         self._custom = first.custom
         self._base = f"/apis/{first.api_version}" if first.group else f"/api/{first.version}"
@@ -62,21 +64,21 @@ class DocumentPaths:
             found[f"{self._base}/"] = {"get": self._index_operation()}
         for resource in self._resources:
             root = f"{self._base}/namespaces/{{namespace}}" if resource.namespaced else self._base
-            self._add(found, f"{root}/{resource.plural}", self._collection(resource))
-            self._add(found, f"{root}/{resource.plural}/{{name}}", self._item(resource))
+            self._add(found, f"{root}/{resource.plural}", self._collection(resource), resource.kind)
+            self._add(found, f"{root}/{resource.plural}/{{name}}", self._item(resource), resource.kind)
             for subresource in resource.subresources.values():
                 if subresource.name in _CONNECTIONS:
                     continue
                 path = f"{root}/{resource.plural}/{{name}}/{subresource.name}"
-                self._add(found, path, self._sub_item(resource, subresource))
+                self._add(found, path, self._sub_item(resource, subresource), subresource.kind)
             if resource.namespaced and "list" in resource.verbs:
                 found[f"{self._base}/{resource.plural}"] = self._all_namespaces(resource)
         return dict(sorted(found.items()))
 
-    def _add(self, found: dict[str, Any], path: str, operations: dict[str, Any]) -> None:
+    def _add(self, found: dict[str, Any], path: str, operations: dict[str, Any], kind: str) -> None:
         if operations:
             names = [name for name in ("name", "namespace") if f"{{{name}}}" in path]
-            found[path] = {**operations, "parameters": _parameters((*names, "pretty"))}
+            found[path] = {**operations, "parameters": self._parameters((*names, "pretty"), kind)}
 
     def _index_operation(self) -> Operation:
         return {
@@ -94,13 +96,18 @@ class DocumentPaths:
         stream = ("application/json;stream=watch", f"{proto};stream=watch") if streams else ()
         return tuple(sorted(("application/json", proto, "application/yaml", *stream)))
 
+    def _parameters(self, names: tuple[str, ...], kind: str = "") -> list[dict[str, Any]]:
+        """`kind`: whose name it is."""
+        texts = {**self._texts, "name": f"name of the {kind}"} if self._texts and kind else self._texts
+        return [{**_parameter(name), **({"description": texts[name]} if name in texts else {})} for name in names]
+
     def _operation(self, resource: Resource, action: str, title: str, parameters: tuple[str, ...]) -> Operation:
         """The common part of an operation."""
         gvk = {"group": resource.group, "version": resource.version, "kind": resource.kind}
         return {
             "tags": [self._tag],
             "operationId": title,
-            **({"parameters": _parameters(parameters)} if parameters else {}),
+            **({"parameters": self._parameters(parameters)} if parameters else {}),
             "x-kubernetes-action": action,
             "x-kubernetes-group-version-kind": gvk,
         }
@@ -184,11 +191,7 @@ class DocumentPaths:
         title = f"list{self._id}{resource.kind}ForAllNamespaces"
         get = self._operation(resource, "list", title, ())
         get["responses"] = _responses(("200",), listed, self._types(streams=True))
-        return {"get": get, "parameters": _parameters(tuple(sorted((*_LIST, "pretty"))))}
-
-
-def _parameters(names: tuple[str, ...]) -> list[dict[str, Any]]:
-    return [_parameter(name) for name in names]
+        return {"get": get, "parameters": self._parameters(tuple(sorted((*_LIST, "pretty"))))}
 
 
 def _parameter(name: str) -> dict[str, Any]:

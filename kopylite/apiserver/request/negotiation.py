@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -108,20 +109,24 @@ def accept_media(
     raise NotAcceptable(f"406: Not Acceptable\n\nAvailable representations: {available}")
 
 
-def wants(request: Request, media_type: str, **parameters: str) -> bool:
-    """Whether the client's first acceptable choice is this type with these parameters."""
+def wanted_form(request: Request, parameters: Mapping[str, str]) -> str | None:
+    """The form that the client wants with these parameters; None if it likes something without them better."""
     for found, given in _clauses(request.headers.get("accept", "")):
-        if found == media_type and all(given.get(k) == v for k, v in parameters.items()):
-            return True
-        if found in (JSON, "*/*") and "as" not in given:
-            return False
-    return False
+        if found in (*TYPES, PROTOBUF) and all(given.get(key) == value for key, value in parameters.items()):
+            return found
+        if found in (*TYPES, PROTOBUF, "*/*", "application/*") and "as" not in given:
+            return None
+    return None
 
 
-def accepts(request: Request, media_type: str) -> bool:
-    """Whether the client takes this type, which is the only one there is."""
-    header = request.headers.get("accept", "")
-    return not header or any(found in (media_type, "*/*") for found, _ in _clauses(header))
+def preferred(request: Request, types: Sequence[str]) -> str | None:
+    """The one of these types that the client likes best, the first if it takes any; None if it takes none of them."""
+    for found, _ in _clauses(request.headers.get("accept") or "*/*"):
+        prefix = found.removesuffix("*") if found.endswith("/*") else None
+        for media_type in types:
+            if media_type == found or prefix == "*/" or (prefix and media_type.startswith(prefix)):
+                return media_type
+    return None
 
 
 def _clauses(header: str) -> list[tuple[str, dict[str, str]]]:

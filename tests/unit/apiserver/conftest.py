@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from typing import Any
+from collections.abc import AsyncIterator, Generator
+from typing import Any, TypeVar
 
 import msgspec
 import pytest
@@ -11,6 +11,8 @@ import pytest
 from kopylite.apiserver.depth import deep_stack
 from kopylite.apiserver.request.request import ADMIN, Request, Response, User
 from kopylite.apiserver.server import ApiServer, ApiServerOptions
+
+T = TypeVar("T")
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 WIDGETS = "/apis/example.com/v1/namespaces/default/widgets"
@@ -58,6 +60,15 @@ class Api:
         response = await self.respond("GET", target, **headers)
         assert response.stream is not None, response.body
         return Events(response)
+
+
+def finished(steps: Generator[None, None, T]) -> T:
+    """What all steps together make."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
 
 
 class Events:

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 import yaml
 
+from kopylite.apiserver.request import protobuf
 from kopylite.apiserver.request.request import Response, User
 from kopylite.apiserver.world import Disconnect
 
@@ -129,6 +130,29 @@ async def test_aggregated_discovery_repeats_its_parameters_and_knows_what_it_tol
     await widgets.call("DELETE", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.example.com")
     changed = await widgets.respond("GET", "/apis", accept=AGGREGATED, if_none_match=response.headers["ETag"])
     assert changed.status == 200
+
+
+@pytest.mark.parametrize("path", ["/api", "/apis"])
+async def test_aggregated_discovery_has_the_same_content_in_each_form(widgets: Any, path: str) -> None:
+    answers = {
+        form: await widgets.respond("GET", path, accept=AGGREGATED.replace("application/json", form))
+        for form in ("application/json", "application/yaml", protobuf.PROTOBUF)
+    }
+    for form, answer in answers.items():
+        assert answer.content_type == AGGREGATED.replace("application/json", form)
+        assert answer.headers["ETag"] == answers["application/json"].headers["ETag"]
+    json_form = msgspec.json.decode(answers["application/json"].body)
+    assert yaml.safe_load(answers["application/yaml"].body) == json_form
+    decoded = protobuf.decode(answers[protobuf.PROTOBUF].body)
+    names = [group.get("metadata", {}).get("name", "") for group in json_form["items"]]
+    assert [group.get("metadata", {}).get("name", "") for group in decoded["items"]] == names
+    (first, *_), (same, *_) = json_form["items"][-1]["versions"], decoded["items"][-1]["versions"]
+    assert [r["resource"] for r in same["resources"]] == [r["resource"] for r in first["resources"]]
+
+
+@pytest.mark.parametrize("change", [("v=v2", "v=v2beta1"), ("/json", "/xml"), ("as=APIGroupDiscoveryList", "as=Table")])
+async def test_aggregated_discovery_has_no_other_forms(api: Any, change: tuple[str, str]) -> None:
+    assert (await api.respond("GET", "/apis", accept=AGGREGATED.replace(*change))).status == 406
 
 
 async def test_the_version_is_the_emulated_one(api: Any) -> None:

@@ -24,8 +24,8 @@ from kopylite.apiserver.request.protobuf.layouts import (
     layout_of,
     message_name,
 )
+from kopylite.apiserver.request.protobuf.wire import block, double, integer
 
-_VARINT, _FIXED64, _BLOCK = 0, 1, 2
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 Encode = Callable[[Any], bytes]
 
@@ -37,13 +37,13 @@ def encode(obj: Mapping[str, Any]) -> bytes:
         KeyError: the kind has no message.
     """
     api_version, kind = obj.get("apiVersion", ""), obj["kind"]
-    head = _block(1, api_version.encode()) + _block(2, kind.encode())
-    return MAGIC + _block(1, head) + _block(2, _message(message_name(api_version, kind))(obj))
+    head = block(1, api_version.encode()) + block(2, kind.encode())
+    return MAGIC + block(1, head) + block(2, _message(message_name(api_version, kind))(obj))
 
 
 def encode_event(kind: str, obj: Mapping[str, Any]) -> bytes:
     """A watch event as one frame: its length in four bytes, then a WatchEvent without an envelope of its own."""
-    event = _block(1, kind.encode()) + _block(2, _block(1, encode(obj)))
+    event = block(1, kind.encode()) + block(2, block(1, encode(obj)))
     return struct.pack(">I", len(event)) + event
 
 
@@ -78,13 +78,13 @@ def _field(number: int, kind: str, of: str) -> Encode:
     if kind == "map":
         value = _single(2, of)
         return lambda entries: b"".join(
-            [_block(number, _block(1, key.encode()) + value(entries[key])) for key in sorted(entries)]
+            [block(number, block(1, key.encode()) + value(entries[key])) for key in sorted(entries)]
         )
     if kind == "inline":
 
         def inline(obj: Any) -> bytes:
             content = _message(of)(obj)
-            return _block(number, content) if content else b""
+            return block(number, content) if content else b""
 
         return inline
     return one
@@ -92,64 +92,43 @@ def _field(number: int, kind: str, of: str) -> Encode:
 
 def _single(number: int, of: str) -> Encode:
     if of == "string":
-        return lambda value: _block(number, (value or "").encode())
+        return lambda value: block(number, (value or "").encode())
     if of == "bytes":
-        return lambda value: _block(number, base64.b64decode(value or ""))
+        return lambda value: block(number, base64.b64decode(value or ""))
     if of in ("int32", "int64", "bool"):
-        tag = _varint(number << 3 | _VARINT)
-        return lambda value: tag + _varint(int(value or 0))
+        return lambda value: integer(number, int(value or 0))
     if of == "double":
-        tag = _varint(number << 3 | _FIXED64)
-        return lambda value: tag + struct.pack("<d", value or 0)
+        return lambda value: double(number, value or 0)
     # A null in a list is an empty object to Go.
-    return lambda value: _block(number, b"" if value is None else _message(of)(value))
-
-
-def _block(number: int, content: bytes) -> bytes:
-    return _varint(number << 3 | _BLOCK) + _varint(len(content)) + content
-
-
-def _varint(value: int) -> bytes:
-    if value < 0:
-        value += 1 << 64
-    parts = bytearray()
-    while value > 0x7F:
-        parts.append(value & 0x7F | 0x80)
-        value >>= 7
-    parts.append(value)
-    return bytes(parts)
-
-
-def _integer(number: int, value: int) -> bytes:
-    return _varint(number << 3 | _VARINT) + _varint(value)
+    return lambda value: block(number, b"" if value is None else _message(of)(value))
 
 
 def _time(text: str) -> bytes:
     """Time and MicroTime: seconds and nanoseconds."""
     since = datetime.fromisoformat(text) - _EPOCH
-    return _integer(1, since.days * 86400 + since.seconds) + _integer(2, since.microseconds * 1000)
+    return integer(1, since.days * 86400 + since.seconds) + integer(2, since.microseconds * 1000)
 
 
 def _int_or_string(value: int | str) -> bytes:
     if isinstance(value, str):
-        return _integer(1, 1) + _integer(2, 0) + _block(3, value.encode())
-    return _integer(1, 0) + _integer(2, value) + _block(3, b"")
+        return integer(1, 1) + integer(2, 0) + block(3, value.encode())
+    return integer(1, 0) + integer(2, value) + block(3, b"")
 
 
 def _raw_json(value: Any) -> bytes:
-    return _block(1, msgspec.json.encode(value))
+    return block(1, msgspec.json.encode(value))
 
 
 def _texts(values: list[str]) -> bytes:
-    return b"".join([_block(1, value.encode()) for value in values])
+    return b"".join([block(1, value.encode()) for value in values])
 
 
 def _schema(number: int, value: Any) -> bytes:
-    return _block(number, _message(f"{EXTENSIONS}.JSONSchemaProps")(value))
+    return block(number, _message(f"{EXTENSIONS}.JSONSchemaProps")(value))
 
 
 def _schema_or_bool(value: Any) -> bytes:
-    return _integer(1, value) if isinstance(value, bool) else _integer(1, 1) + _schema(2, value)
+    return integer(1, value) if isinstance(value, bool) else integer(1, 1) + _schema(2, value)
 
 
 def _schema_or_array(value: Any) -> bytes:
@@ -158,7 +137,7 @@ def _schema_or_array(value: Any) -> bytes:
 
 def _schema_or_strings(value: Any) -> bytes:
     if isinstance(value, list):
-        return b"".join([_block(2, text.encode()) for text in value])
+        return b"".join([block(2, text.encode()) for text in value])
     return _schema(1, value)
 
 
@@ -171,6 +150,6 @@ _SPECIAL: dict[str, Encode] = {
     f"{EXTENSIONS}.JSONSchemaPropsOrBool": _schema_or_bool,
     f"{EXTENSIONS}.JSONSchemaPropsOrArray": _schema_or_array,
     f"{EXTENSIONS}.JSONSchemaPropsOrStringArray": _schema_or_strings,
-    "k8s.io.apimachinery.pkg.api.resource.Quantity": lambda value: _block(1, str(value).encode()),
+    "k8s.io.apimachinery.pkg.api.resource.Quantity": lambda value: block(1, str(value).encode()),
     "k8s.io.apimachinery.pkg.util.intstr.IntOrString": _int_or_string,
 }
