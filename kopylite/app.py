@@ -30,6 +30,7 @@ class ControllerOptions(TypedDict, total=False):
     timeout: float | None
     max_retries: int | None
     rate_limit: RateLimit
+    failure_events: bool
 
 
 class App:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -17,6 +17,7 @@ from kopylite.controller.settler import Settler
 from kopylite.controller.spec import ControllerSpec
 from kopylite.controller.worker import LoopTurn, Worker
 from kopylite.errors import UsageError
+from kopylite.objects import Unstructured
 from kopylite.observers import QueueObserver, ReconcileObserver
 from kopylite.reconcile.context import Environment
 from kopylite.reconcile.request import Request
@@ -87,6 +88,7 @@ class Controller:
         workers: how many reconciles run at the same time, unless the spec says.
         observer: told about finished runs.
         queue_observer: told about the queue.
+        find: names the object of a key, for Events about it; see Settler.
     """
 
     def __init__(
@@ -98,6 +100,7 @@ class Controller:
         workers: int = 1,
         observer: ReconcileObserver | None = None,
         queue_observer: QueueObserver | None = None,
+        find: Callable[[Request], Unstructured | None] = lambda request: None,
     ) -> None:
         self.spec = spec
         self.sources = tuple(sources)
@@ -113,6 +116,7 @@ class Controller:
             observer or ReconcileObserver(),
             clock=environment.clock,
             on_forbidden=environment.on_forbidden,
+            find=find,
         )
         turn = LoopTurn(environment.clock)
         self._workers = [

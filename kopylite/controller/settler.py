@@ -20,12 +20,14 @@ from kopylite.errors import (
     ReconcileTimeout,
     TransportError,
 )
+from kopylite.objects import Unstructured
 from kopylite.observers import ReconcileObserver
 from kopylite.reconcile.causes import Causes, Line, alike
 from kopylite.reconcile.context import Context
 from kopylite.reconcile.recorder import INVALID_OBJECT, is_publishable
 from kopylite.reconcile.request import Request, Retry
 from kopylite.workqueue import RateLimit, WorkQueue
+from kopylite.workqueue.ratelimiters import TokenBucket
 
 LOGGER = logging.getLogger("kopylite.controller")
 
@@ -38,10 +40,19 @@ CONFLICTS_TO_WARN = 5
 WAKE_SECONDS = 2.0
 # At 30 s each: every 10 minutes.
 GOING_TO_WARN = 20
+# Events about objects that a controller has given up: a bad release makes thousands of them at once, and then each is
+# in the log, and the first ones tell people enough. The recorder bounds those about one object.
+EVENT_BURST = 100
+EVENTS_PER_SECOND = 1.0
+_EVENTS = {Failure.TERMINAL: "TerminalError", Failure.GAVE_UP: "GaveUp"}
 
 
 class Settler:
-    """Shared by the workers of one controller. Always settles before the key is done, so no run is lost between."""
+    """Shared by the workers of one controller. Always settles before the key is done, so no run is lost between.
+
+    Args:
+        find: names the object of a key, with its uid, as far as the cache has it; Events are about it.
+    """
 
     def __init__(
         self,
@@ -52,7 +63,10 @@ class Settler:
         *,
         clock: Clock = SYSTEM_CLOCK,
         on_forbidden: Callable[[Forbidden], None] = lambda error: None,
+        find: Callable[[Request], Unstructured | None] = lambda request: None,
     ) -> None:
+        self._find = find if spec.failure_events else lambda request: None
+        self._events = TokenBucket(EVENTS_PER_SECOND, EVENT_BURST)
         self._name = spec.name
         self._clock = clock
         self._on_forbidden = on_forbidden
@@ -163,6 +177,8 @@ class Settler:
             level, text = self._line(request, failure, after)
         # The API's answer and our own errors say all in one line; only a foreign exception needs its traceback, once.
         message = printable(str(error)) if isinstance(error, ApiError | Retry) else say(error)
+        if failure in _EVENTS:
+            self._publish(context, request, _EVENTS[failure], f"{text}: {message}")
         where, trace = _place(error), None
         if level >= logging.INFO and failure is not Failure.REJECTED:  # that one is about its object
             cause = (
@@ -180,6 +196,17 @@ class Settler:
         if not isinstance(error, ForgottenAwait):
             for forgotten in context.forgotten:
                 LOGGER.error("%s", forgotten, extra={"fields": context.fields()})
+
+    def _publish(self, context: Context, request: Request, reason: str, note: str) -> None:
+        """An Event on the object, for whoever looks there and not into the log: nothing else will happen to it."""
+        obj = self._find(request)
+        if obj is None:
+            return
+        # The repeats are one Event with a count: they cost nothing here.
+        if self._is_news(request, (reason, note)) and not self._events.try_take(self._clock.monotonic()):
+            del self._told[request]
+            return
+        context.event(obj, reason, note, type="Warning")
 
     async def report(self) -> None:
         """Say from time to time how often what was told before has happened since; until cancelled."""

@@ -184,6 +184,8 @@ class ControllerSpec:
             anyio cancels: what its `finally` blocks await is cancelled too, unless they shield it.
         max_retries: give up a key after this many retries in a row, until its next event; None: never.
         rate_limit: how long a failed key waits.
+        failure_events: publish an Event about an object when its reconcile raised a TerminalError, or was given up
+            after `max_retries`: one for each cause, with a count; of many objects the first 100, then one a second.
 
     Raises:
         RegistrationError: a value is out of its range, or `reconcile` is not an `async def` of two arguments.
@@ -201,6 +203,7 @@ class ControllerSpec:
     timeout: float | None = DEFAULT_TIMEOUT
     max_retries: int | None = None
     rate_limit: RateLimit = DEFAULT_RATE_LIMIT
+    failure_events: bool = True
 
     def __post_init__(self) -> None:
         require_text(self.name, "name of a controller")
@@ -216,6 +219,7 @@ class ControllerSpec:
             require_seconds(self.timeout, f"{where}: timeout (None: no limit)")
         if self.max_retries is not None:
             require_count(self.max_retries, f"{where}: max_retries (None: no limit)")
+        require_flag(self.failure_events, f"{where}: failure_events")
         if not isinstance(self.rate_limit, RateLimit):
             raise RegistrationError(f"{where}: rate_limit is a RateLimit(...), not {self.rate_limit!r}")
 

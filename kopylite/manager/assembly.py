@@ -15,10 +15,10 @@ from kopylite.controller import Controller, ControllerSpec, Source, Watch
 from kopylite.diagnostics import LoopReport
 from kopylite.errors import DecodeError, Forbidden
 from kopylite.manager.options import Options
-from kopylite.manager.wiring import CacheGate, Places, external_sources, find_places, sources_of
+from kopylite.manager.wiring import CacheGate, Places, external_sources, find_places, finder_of, sources_of
 from kopylite.metrics import Metrics
-from kopylite.objects import kind_of
-from kopylite.reconcile import Environment
+from kopylite.objects import Unstructured, kind_of
+from kopylite.reconcile import Environment, Request
 from kopylite.reconcile.recorder import INVALID_OBJECT, EventRecorder, is_publishable
 
 logger = logging.getLogger("kopylite.manager")
@@ -94,7 +94,8 @@ def assemble(apps: Sequence[Operator], options: Options, ground: Ground, metrics
             environment = Environment(spec.name, client, recorder, log, clock, on_forbidden, numbers.called, on_run)
             watched = sources_of(spec, environment, cache, ground.places)
             sources: list[Source] = [*gates, *watched, *external_sources(spec, environment)]
-            controllers.append(_controller(spec, environment, sources, options, metrics))
+            find = finder_of(spec, watched)
+            controllers.append(_controller(spec, environment, sources, options, metrics, find))
     for informer in cache.informers:
         loops.watch(informer)
     return Assembly(cache, tuple(recorders), permissions, tuple(controllers), loops)
@@ -143,7 +144,12 @@ def _gates(cached: Sequence[Watch], cache: SharedCache, places: Places, clock: C
 
 
 def _controller(
-    spec: ControllerSpec, environment: Environment, sources: Sequence[Source], options: Options, metrics: Metrics
+    spec: ControllerSpec,
+    environment: Environment,
+    sources: Sequence[Source],
+    options: Options,
+    metrics: Metrics,
+    find: Callable[[Request], Unstructured | None],
 ) -> Controller:
     numbers = metrics.controller(spec.name, spec.workers or options.workers)
     controller = Controller(
@@ -153,6 +159,7 @@ def _controller(
         workers=options.workers,
         observer=numbers.reconcile,
         queue_observer=numbers.queue,
+        find=find,
     )
     numbers.statistics = lambda: controller.statistics().queue
     return controller

@@ -17,7 +17,7 @@ from kopylite.client.selecting import label_selector_text
 from kopylite.clock import Clock
 from kopylite.controller import Channel, ControllerSpec, MapFunction, Periodic, Source, Watch
 from kopylite.errors import DecodeError, ForgottenAwait, KopyliteError
-from kopylite.objects import Kind, adapter_of, kind_of
+from kopylite.objects import Kind, Unstructured, adapter_of, kind_of
 from kopylite.reconcile import Context, Environment, Request
 from kopylite.reconcile.context import RUNNING
 from kopylite.triggers import (
@@ -63,6 +63,21 @@ def sources_of(spec: ControllerSpec, environment: Environment, cache: SharedCach
     for watch in spec.watches:
         add(watch, EnqueueObject)
     return sources
+
+
+def finder_of(spec: ControllerSpec, sources: Sequence[KindSource]) -> Callable[[Request], Unstructured | None]:
+    """What names the object of a key, with its uid, from the caches of a controller's sources."""
+    kind = kind_of(spec.kind)
+    informers = [source.informer for source in sources if source.informer.scope.kind.group_kind == kind.group_kind]
+
+    def find(request: Request) -> Unstructured | None:
+        for record in filter(None, (informer.store.get(request) for informer in informers)):
+            metadata = {"name": record.name, "uid": record.uid}
+            metadata |= {"namespace": record.namespace} if record.namespace else {}
+            return Unstructured(apiVersion=kind.api_version, kind=kind.kind, metadata=metadata)
+        return None
+
+    return find
 
 
 def external_sources(spec: ControllerSpec, environment: Environment) -> Iterator[Source]:

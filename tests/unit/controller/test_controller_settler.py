@@ -11,7 +11,7 @@ import pytest
 from kopylite.controller import ControllerSpec
 from kopylite.controller.outcome import UNREACHED_RETRY, settle_error, settle_result
 from kopylite.controller.reasons import Reasons
-from kopylite.controller.settler import WAKE_SECONDS, Settler
+from kopylite.controller.settler import EVENT_BURST, EVENTS_PER_SECOND, WAKE_SECONDS, Settler
 from kopylite.errors import (
     ApplyConflict,
     Conflict,
@@ -25,6 +25,7 @@ from kopylite.errors import (
     RequestTimeout,
     ServiceUnavailable,
     StreamBroken,
+    TerminalError,
     UsageError,
 )
 from kopylite.objects import CustomResource, Kind, Unstructured, adapter_of
@@ -336,3 +337,44 @@ def test_errors_before_an_outage_count_on_after_it() -> None:
         settlement = settle_error(error, settler.errors(request), spec.max_retries)
         settler.settle(Context(Environment("w", cast("Client", None)), request), request, 0, settlement, error, 0.1)
     assert settler.errors(request) == 2
+
+
+class Published:
+    """Stands for an EventRecorder: notes what it is told."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[str, str, str]] = []
+
+    def event(self, regarding: Any, reason: str, note: str, **options: Any) -> None:
+        self.events.append((regarding.name, reason, note))
+
+
+def test_a_thousand_objects_that_fail_for_good_are_no_storm_of_events() -> None:
+    clock, published = VirtualClock(), Published()
+    spec = ControllerSpec(name="widget", kind=Kind("example.com/v1", "Widget"), reconcile=nothing)
+
+    def find(request: Request) -> Unstructured | None:
+        return None if request.name == "gone" else Unstructured(metadata={"name": request.name, "uid": "1"})
+
+    settler = Settler(spec, WorkQueue(), Reasons(), ReconcileObserver(), clock=clock, find=find)
+    environment = Environment("widget", cast("Client", None), cast("EventRecorder", published), clock=clock)
+
+    def fail(name: str, text: str = "no") -> None:
+        request, error = Request("shop", name), TerminalError(text)
+        settler.settle(Context(environment, request), request, 0, settle_error(error), error, 0.1)
+
+    async def main() -> None:
+        fail("gone")
+        for number in range(1000):
+            fail(f"a{number}")
+        assert len(published.events) == EVENT_BURST
+        for _ in range(5):
+            fail("a0")
+        assert len(published.events) == EVENT_BURST + 5, "repeats are the recorder's to count"
+        fail("a999")
+        assert len(published.events) == EVENT_BURST + 5
+        await clock.sleep(2 / EVENTS_PER_SECOND)
+        fail("a999")
+        assert published.events[-1][0] == "a999", "what was held back is told when there is room"
+
+    clock.run(main)
