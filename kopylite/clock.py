@@ -10,6 +10,9 @@ from typing import Protocol
 
 import anyio
 
+# What the event loop's timers can tell apart, in seconds: nothing is set to wait for less.
+TICK = 0.001
+
 
 class Clock(Protocol):
     """Time and randomness as an argument."""

@@ -236,6 +236,13 @@ def test_modules_and_functions_stay_small(path: Path) -> None:
             assert size <= MAX_FUNCTION_LINES, f"{relative(path)}:{node.lineno} {node.name} has {size} lines"
 
 
+@pytest.mark.parametrize("path", modules(), ids=relative)
+def test_a_logger_of_a_module_is_called_logger(path: Path) -> None:
+    for node in tree_of(path).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.value).startswith("logging.getLogger("):
+            assert ast.unparse(node.targets[0]) == "logger", f"{relative(path)}:{node.lineno}"
+
+
 def module_name(path: Path) -> str:
     parts = ["kopylite", *path.relative_to(PACKAGE).with_suffix("").parts]
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)

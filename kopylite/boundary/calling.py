@@ -20,7 +20,7 @@ from kopylite.boundary.words import members_of, say, show
 P = ParamSpec("P")
 T = TypeVar("T")
 
-LOGGER = logging.getLogger("kopylite.calls")
+logger = logging.getLogger("kopylite.calls")
 
 # One cause is told once, with its traceback, and then as a number after so many seconds each time.
 REMINDER_SECONDS = 60.0
@@ -214,7 +214,7 @@ class Guard(Generic[P, T]):
         self._told[cause] = [now, 0]
         where = f"; at {cause[1]}" if cause[1] else ""
         then = self.policy.then if delay is None else f"{self.policy.then} in {delay:.1f} s"
-        LOGGER.error(
+        logger.error(
             "%s %s failed on %s: %s%s%s; %s",
             *(self.policy.what, self.name, subject, say(error), where, more, then),
             exc_info=error if told is None and not isinstance(error, TimeoutError) else None,

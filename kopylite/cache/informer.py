@@ -22,7 +22,7 @@ from kopylite.errors import ApiError, TransportError
 from kopylite.objects import Kind, ObjectKey
 from kopylite.observers import InformerObserver
 
-_log: Final = logging.getLogger("kopylite.cache")
+logger = logging.getLogger("kopylite.cache")
 
 DeltaHandler = Callable[[Delta], None]
 
@@ -115,7 +115,7 @@ class Handle:
         try:
             self._call(delta)
         except Exception:
-            _log.exception("a handler failed on %s: other handlers are not affected", delta.new or delta.old)
+            logger.exception("a handler failed on %s: other handlers are not affected", delta.new or delta.old)
 
     def _strike_off(self, namespace: str, name: str) -> bool:
         """Take an object off the backlog; whether it was there."""

@@ -32,7 +32,7 @@ from kopylite.clock import Clock
 from kopylite.errors import ApiError, Expired, KindNotFound, KopyliteError, StreamBroken
 from kopylite.observers import InformerObserver
 
-_log: Final = logging.getLogger("kopylite.cache")
+logger = logging.getLogger("kopylite.cache")
 
 # How often an open stream is checked for silence: the limits of WatchState are exceeded by this much at most.
 SILENCE_CHECK: Final = 5.0
@@ -277,7 +277,7 @@ class Reflector:
         self._observer.watch_failed(kind.__name__)
         news, self._reported = kind is not self._reported, kind
         text = "%s: this is a fault of kopylite, please report it: %s; everything is listed again"
-        _log.log(logging.ERROR if news else logging.DEBUG, text, self._name, say(error), exc_info=error)
+        logger.log(logging.ERROR if news else logging.DEBUG, text, self._name, say(error), exc_info=error)
         fault = OwnFault(f"kopylite failed on it: {say(error)}")
         self._state.failed(fault, self._clock.monotonic(), self._clock.random())
 
@@ -289,10 +289,10 @@ class Reflector:
         if self._state.problem(now) is None:
             self._reported = None
         if kind is self._reported or self._state.is_routine(error, now):
-            _log.debug("%s: %s", self._name, error)
+            logger.debug("%s: %s", self._name, error)
             return
         self._reported = kind
         level = logging.INFO if isinstance(error, Expired) else logging.WARNING
         if not self._is_news(error):
             level = logging.DEBUG
-        _log.log(level, "%s: %s; trying again", self._name, error)
+        logger.log(level, "%s: %s; trying again", self._name, error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Final, Protocol
+from typing import Protocol
 
 import anyio
 from anyio.abc import TaskGroup
@@ -19,7 +19,7 @@ from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.objects import Kind
 from kopylite.observers import InformerObserver
 
-_log: Final = logging.getLogger("kopylite.cache")
+logger = logging.getLogger("kopylite.cache")
 
 
 class KindFinder(Protocol):
@@ -167,7 +167,7 @@ class SharedCache:
         """A Kind or class says its scope, no one was asked, and the server's objects have the other one."""
         namespaced = not resource.namespaced
         words = ("cluster-scoped", "namespaced")
-        _log.error(
+        logger.error(
             "%s is declared as %s, and on this server it is %s: that is taken from now on; declare it so",
             resource.kind,
             words[resource.namespaced],

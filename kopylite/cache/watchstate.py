@@ -45,10 +45,10 @@ from kopylite.cache.steps import (
     Verdict,
     WentBack,
 )
+from kopylite.client.verbs import PAGE_SIZE
 from kopylite.errors import ApiError, KindNotFound
 from kopylite.objects import compare_versions
 
-PAGE_SIZE: Final = 500  # the page size of client-go
 # The API server sends a bookmark each minute: silence beyond this is a dead connection, or a kind without bookmarks.
 IDLE_LIMIT: Final = 100.0
 # The headers of a watch come at once, even when there is nothing to tell.

@@ -7,11 +7,20 @@ from typing import Any, Final, Protocol
 
 from kopylite.client import verbs
 from kopylite.client.codec import check_kind, decode_change, decode_list, encode, encode_body
-from kopylite.client.listwatch import PAGE_SIZE, refusal
+from kopylite.client.listwatch import refusal
 from kopylite.client.resources import Resources
 from kopylite.client.retries import retry_after
 from kopylite.client.transport import ApiResponse, Transport
-from kopylite.client.verbs import PLAIN, ApiRequest, PatchType, Preconditions, ResourceInfo, Selection, WriteOptions
+from kopylite.client.verbs import (
+    PAGE_SIZE,
+    PLAIN,
+    ApiRequest,
+    PatchType,
+    Preconditions,
+    ResourceInfo,
+    Selection,
+    WriteOptions,
+)
 from kopylite.errors import (
     ApiError,
     Conflict,

@@ -9,11 +9,8 @@ from dataclasses import dataclass
 from kopylite.client import verbs
 from kopylite.client.retries import retry_after
 from kopylite.client.transport import ApiStream, Transport
-from kopylite.client.verbs import EVERYTHING, ApiRequest, ResourceInfo, Selection
+from kopylite.client.verbs import EVERYTHING, PAGE_SIZE, ApiRequest, ResourceInfo, Selection
 from kopylite.errors import ApiError, KindNotFound, NotFound, api_error
-
-# As client-go: 500 objects a page bound the memory and the pause of each step.
-PAGE_SIZE = 500
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from kopylite.objects import Adapter, Kind
 
 T = TypeVar("T")
 
-LOGGER = logging.getLogger("kopylite.client")
+logger = logging.getLogger("kopylite.client")
 
 Invalid = Literal["skip", "raise"]
 """What a list does with an object that does not fit: leave it out and report it, or fail as a whole."""
@@ -60,6 +60,6 @@ class Misfits:
         if len(self._known) > MAX_KNOWN:
             self._known.popitem(last=False)
         if known != version:
-            LOGGER.error("left out: %s", error)
+            logger.error("left out: %s", error)
             if self._listener is not None:
                 self._listener(error)

@@ -29,6 +29,9 @@ PATCH_TYPES: Mapping[PatchType, str] = {
     "apply": "application/apply-patch+yaml",
 }
 
+# Objects of a list's page, as client-go asks for (tools/pager): they bound the memory and the pause of each step.
+PAGE_SIZE = 500
+
 _NO_PARAMS: Mapping[str, str] = {}
 
 

@@ -24,7 +24,7 @@ from kopylite.reconcile.request import Request
 from kopylite.triggers import Enqueue
 from kopylite.workqueue import QueueStatistics, RateLimiter, WorkQueue
 
-LOGGER = logging.getLogger("kopylite.controller")
+logger = logging.getLogger("kopylite.controller")
 
 
 class Source(Syncing, Protocol):
@@ -186,7 +186,7 @@ class Controller:
             await self._ended.wait()
             return True
         for run in self.active_runs():
-            LOGGER.warning(
+            logger.warning(
                 "cancelled at the end of the grace period after %.1f s",
                 run.seconds,
                 extra={"fields": {"controller": self.name, "namespace": run.request.namespace,
@@ -224,7 +224,7 @@ class Controller:
         for source in self.sources:
             intake.start_soon(source.run, self.enqueue)
         await self._gate.wait_open()
-        LOGGER.info("controller %s begins, workers: %d", self.name, len(self._workers))
+        logger.info("controller %s begins, workers: %d", self.name, len(self._workers))
         for worker in self._workers:
             runs.start_soon(worker.run)
         await self._gate.open_rest()

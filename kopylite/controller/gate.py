@@ -10,7 +10,7 @@ import anyio
 
 from kopylite.reconcile.request import Request
 
-LOGGER = logging.getLogger("kopylite.controller")
+logger = logging.getLogger("kopylite.controller")
 
 # For so long the good namespaces wait for the others, so that a usual start has everything in the cache.
 HEAD_START = 2.0
@@ -71,7 +71,7 @@ class Gate:
         """Open the other namespaces as they come in sync; returns when all have."""
         if not self._closed:
             return
-        LOGGER.warning(
+        logger.warning(
             "controller %s does not work in namespace %s yet: not everything that it watches there is in sync",
             self._name,
             ", ".join(sorted(self._closed)),
@@ -82,7 +82,7 @@ class Gate:
 
     async def _open_late(self, namespace: str) -> None:
         await _all_synced([source for source in self._sources if source.namespace == namespace])
-        LOGGER.info("controller %s begins in namespace %s", self._name, namespace)
+        logger.info("controller %s begins in namespace %s", self._name, namespace)
         self._open(namespace)
 
     def _open(self, namespace: str) -> None:

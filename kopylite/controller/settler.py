@@ -29,7 +29,7 @@ from kopylite.reconcile.request import Request, Retry
 from kopylite.workqueue import RateLimit, WorkQueue
 from kopylite.workqueue.ratelimiters import TokenBucket
 
-LOGGER = logging.getLogger("kopylite.controller")
+logger = logging.getLogger("kopylite.controller")
 
 # How often it is looked whether there is something to say; looking costs microseconds.
 REPORT_SECONDS = 1.0
@@ -128,9 +128,9 @@ class Settler:
             self._count(request, settlement.failure)
         if error is not None and settlement.failure is not None:
             self._report(context, request, settlement.failure, error, after)
-        elif LOGGER.isEnabledFor(logging.DEBUG):
+        elif logger.isEnabledFor(logging.DEBUG):
             text = f", next run in {after:.3f} s" if next_run is not NextRun.NONE else ""
-            LOGGER.debug("%s after %.3f s%s", settlement.result, seconds, text, extra={"fields": context.fields()})
+            logger.debug("%s after %.3f s%s", settlement.result, seconds, text, extra={"fields": context.fields()})
 
     @property
     def unreached(self) -> Iterable[Request]:
@@ -190,12 +190,12 @@ class Settler:
                 level = logging.DEBUG
             elif not isinstance(error, KopyliteError) and failure not in (Failure.UNREACHED, Failure.POSTPONED):
                 where, trace = "", error
-        LOGGER.log(level, "%s: %s%s", text, message, where, exc_info=trace, extra={"fields": context.fields()})
+        logger.log(level, "%s: %s%s", text, message, where, exc_info=trace, extra={"fields": context.fields()})
         if isinstance(error, Forbidden):
             self._on_forbidden(error)
         if not isinstance(error, ForgottenAwait):
             for forgotten in context.forgotten:
-                LOGGER.error("%s", forgotten, extra={"fields": context.fields()})
+                logger.error("%s", forgotten, extra={"fields": context.fields()})
 
     def _publish(self, context: Context, request: Request, reason: str, note: str) -> None:
         """An Event on the object, for whoever looks there and not into the log: nothing else will happen to it."""
@@ -219,7 +219,7 @@ class Settler:
 
     def _say(self, lines: Iterable[Line]) -> None:
         for line in lines:
-            LOGGER.log(line.level, "%s", line.text, extra={"fields": {"controller": self._name}})
+            logger.log(line.level, "%s", line.text, extra={"fields": {"controller": self._name}})
 
     def _reject(self, context: Context, request: Request, error: BaseException) -> int:
         """Publish an Event about each object that does not fit, and return the level of the log line.

@@ -7,7 +7,7 @@ import asyncio
 import anyio
 
 from kopylite.boundary import cancelled_from_outside, ends_process, in_fresh_context
-from kopylite.clock import Clock
+from kopylite.clock import TICK, Clock
 from kopylite.controller.outcome import Settlement, settle_error, settle_result
 from kopylite.controller.reasons import Reasons
 from kopylite.controller.settler import Settler
@@ -20,9 +20,6 @@ from kopylite.workqueue import WorkQueue
 # How long workers may go on without letting the rest of the process have the event loop. Watches and probes wait for
 # so long at worst, plus one step of user code. Giving way costs some 5 µs, a thousandth of it.
 TURN = 0.005
-
-# The event loop's timers are not finer; a deadline that is missed by less is looked at again after so long.
-TICK = 0.001
 
 
 class LoopTurn:

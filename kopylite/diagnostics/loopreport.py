@@ -12,7 +12,7 @@ from kopylite.objects import Kind, ObjectKey
 from kopylite.reconcile.chains import Chains, Step, Version
 from kopylite.reconcile.context import RUNNING
 
-LOGGER = logging.getLogger("kopylite.controller")
+logger = logging.getLogger("kopylite.controller")
 
 LOOK_SECONDS = 5.0
 
@@ -41,7 +41,7 @@ class LoopReport:
             if loops.steps > before:
                 on_step()
             if report is not None:
-                LOGGER.warning("%s", report, extra={"fields": {"controller": controller}})
+                logger.warning("%s", report, extra={"fields": {"controller": controller}})
 
         return on_run
 
@@ -60,7 +60,7 @@ class LoopReport:
         while True:
             await self._clock.sleep(LOOK_SECONDS)
             for text in self._loops.over(self._clock.monotonic()):
-                LOGGER.info("%s", text)
+                logger.info("%s", text)
 
     # A WriteListener
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
-LOGGER = logging.getLogger("kopylite.reconcile")
+logger = logging.getLogger("kopylite.reconcile")
 
 RUNNING: ContextVar[Context | None] = ContextVar("kopylite_running", default=None)
 """The Context of the reconcile that runs in the present task; also seen by tasks that it starts."""
@@ -49,7 +49,7 @@ class Environment:
     controller: str
     client: Client
     recorder: EventRecorder | None = None
-    logger: logging.Logger = LOGGER
+    logger: logging.Logger = logger
     clock: Clock = SYSTEM_CLOCK
     on_forbidden: Callable[[Forbidden], None] = lambda error: None
     on_call: Callable[[str, str, str], None] = lambda what, name, result: None

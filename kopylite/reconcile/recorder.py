@@ -40,7 +40,7 @@ from kopylite.workqueue.ratelimiters import TokenBucket
 if TYPE_CHECKING:
     from kopylite.client import LiveClient
 
-LOGGER = logging.getLogger("kopylite.events")
+logger = logging.getLogger("kopylite.events")
 
 EventType = Literal["Normal", "Warning"]
 INVALID_OBJECT = "InvalidObject"
@@ -161,7 +161,7 @@ class EventRecorder:
         elif self._may_publish(key[0], now):
             series = self._series[key] = _Series(self._make(about, other, words), 1, now)
         else:
-            LOGGER.debug("Event %s about %s dropped: too many", reason, about["name"])
+            logger.debug("Event %s about %s dropped: too many", reason, about["name"])
             return
         self._series.move_to_end(key)
         self._pending[key] = series
@@ -253,7 +253,7 @@ class EventRecorder:
         """Say that an Event is lost: in full what is new, and how often the same happened from time to time."""
         about, text = _about(series), f"Event {series.event['reason']} was not published: {error}"
         if isinstance(error, NamespaceTerminating | NamespaceNotFound):  # nobody will miss it
-            LOGGER.debug("%s", text)
+            logger.debug("%s", text)
             return
         if isinstance(error, Forbidden):
             self._on_forbidden(error)
@@ -261,13 +261,13 @@ class EventRecorder:
         message = error.message if isinstance(error, ApiError) else str(error)
         cause = (type(error).__name__, alike(message, about))
         if self._losses.failed(cause, about, self._clock.monotonic(), Line(logging.WARNING, text)):
-            LOGGER.warning("%s", text)
+            logger.warning("%s", text)
         else:
-            LOGGER.debug("%s", text)
+            logger.debug("%s", text)
 
     def _say(self, lines: Iterable[Line]) -> None:
         for line in lines:
-            LOGGER.log(line.level, "%s", line.text)
+            logger.log(line.level, "%s", line.text)
 
     async def _send(self, series: _Series) -> None:
         """Have the server know the count of a series: by a patch, or by a new Event where it has none."""

@@ -22,7 +22,7 @@ from kopylite.reconcile.request import Request
 from kopylite.triggers.events import Event
 from kopylite.workqueue import RateLimit, RateLimiter, WorkQueue
 
-_log: Final = logging.getLogger("kopylite.triggers")
+logger = logging.getLogger("kopylite.triggers")
 
 LOW_PRIORITY: Final = -100  # controller-runtime's value
 NORMAL_PRIORITY: Final = 0

@@ -28,7 +28,7 @@ from kopylite.triggers.handlers import (
 from kopylite.triggers.predicates import Predicate
 from kopylite.workqueue import RateLimit
 
-_log: Final = logging.getLogger("kopylite.triggers")
+logger = logging.getLogger("kopylite.triggers")
 
 # A channel that breaks is opened again after 1 s, and after 60 s at most.
 REOPEN: Final = RateLimit(first=1.0, longest=60.0)
@@ -188,7 +188,7 @@ class ChannelSource:
         while True:
             try:
                 await guard.run("its stream")
-                _log.warning(
+                logger.warning(
                     "channel %s has ended: it brings no more keys; one that ought to go on has to wait", self.name
                 )
                 return

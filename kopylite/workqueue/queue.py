@@ -9,16 +9,13 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from kopylite.checks import require_count, require_number
-from kopylite.clock import SYSTEM_CLOCK, Clock
+from kopylite.clock import SYSTEM_CLOCK, TICK, Clock
 from kopylite.errors import QueueShutDown, UsageError
 from kopylite.observers import QueueObserver
 from kopylite.workqueue.ratelimiters import RateLimiter
 from kopylite.workqueue.state import QueueState
 
 K = TypeVar("K", bound=Hashable)
-
-# The event loop's own timers are not finer; keys that are due within it are woken together.
-TICK = 0.001
 
 
 @dataclass(frozen=True, slots=True)
