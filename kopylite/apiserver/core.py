@@ -14,7 +14,7 @@ from kopylite.apiserver.reads.lists import Reader
 from kopylite.apiserver.reads.views import View
 from kopylite.apiserver.reads.watches import Watch
 from kopylite.apiserver.request.bodies import decode_body
-from kopylite.apiserver.request.log import RequestLog
+from kopylite.apiserver.request.log import AccessLog
 from kopylite.apiserver.request.negotiation import Media, accept_media
 from kopylite.apiserver.request.options import delete_options, list_options, write_options
 from kopylite.apiserver.request.request import Request, Response, Target, parse_target
@@ -44,7 +44,7 @@ _EMPTY_DETAILS = (404, 405, 422)
 
 logger = logging.getLogger(__name__)
 
-Handler = Callable[[Call], Awaitable[Response]]
+CallHandler = Callable[[Call], Awaitable[Response]]
 # Sub-resources whose body is the parent itself: they are updates of a part of it.
 _COLLECTION_VERBS = ("create", "list", "watch", "deletecollection")
 _PARTIAL = frozenset({"status", "finalize", "approval", "ephemeralcontainers", "resize"})
@@ -79,9 +79,9 @@ class Core:
         self.deleter = Deleter(world)
         self.reader = Reader(world)
         self.authorizer = authorizer
-        self.log = RequestLog()
+        self.log = AccessLog()
         self.metrics = RequestMetrics()
-        self.special: dict[tuple[str, str, str], Handler] = {}
+        self.special: dict[tuple[str, str, str], CallHandler] = {}
         self.discovery = Discovery(world.registry)
         self.documents: dict[str, Callable[[Request], Response | Generator[None, None, Response]]] = {}
 

@@ -14,7 +14,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 import anyio
 
-from kopylite.boundary.policies import Policy
+from kopylite.boundary.policies import GuardPolicy
 from kopylite.boundary.words import members_of, say, show
 
 P = ParamSpec("P")
@@ -117,7 +117,7 @@ class Guard(Generic[P, T]):
 
     def __init__(
         self,
-        policy: Policy,
+        policy: GuardPolicy,
         function: Callable[P, Any],
         *,
         name: str = "",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class GuardPolicy:
     """What happens when a function of the user fails. Every failure is also counted, by `what` and name.
 
     Attributes:
@@ -24,11 +24,11 @@ class Policy:
 
 
 # A map function that fails usually lacks a permission or a server.
-MAP = Policy("map function", "it is called again", 0.1)
-PERIODIC = Policy("periodic function", "the round is repeated", 1.0)
-CHANNEL = Policy("channel", "it is opened again", 1.0)
+MAP = GuardPolicy("map function", "it is called again", 0.1)
+PERIODIC = GuardPolicy("periodic function", "the round is repeated", 1.0)
+CHANNEL = GuardPolicy("channel", "it is opened again", 1.0)
 # A run too many is harmless, a lost event is not.
-PREDICATE = Policy("predicate", "the event passes")
-INDEX = Policy("index function", "the object is left out of the index")
-CHECK = Policy("health check", "the check counts as failed")
-COLLECTOR = Policy("metrics collector", "its metrics are left out of this scrape")
+PREDICATE = GuardPolicy("predicate", "the event passes")
+INDEX = GuardPolicy("index function", "the object is left out of the index")
+CHECK = GuardPolicy("health check", "the check counts as failed")
+COLLECTOR = GuardPolicy("metrics collector", "its metrics are left out of this scrape")

@@ -14,7 +14,7 @@ from anyio.abc import TaskGroup
 
 from kopylite.cache.record import Record, RecordDecoder
 from kopylite.cache.reflector import Locate, Reflector
-from kopylite.cache.steps import Phase, Problem, Snapshot
+from kopylite.cache.steps import Phase, Problem, Replacement
 from kopylite.cache.store import Delta, Store
 from kopylite.cache.watchstate import WatchState
 from kopylite.clock import Clock
@@ -248,7 +248,7 @@ class Informer:
         self._last_event = self._state.heard
         self.store.advance(version)
 
-    async def replace(self, snapshot: Snapshot) -> None:
+    async def replace(self, snapshot: Replacement) -> None:
         if snapshot.gone:
             self._complete = anyio.Event()
         if not self._state.streaming:

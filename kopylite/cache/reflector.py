@@ -12,14 +12,14 @@ import anyio.lowlevel
 from kopylite.boundary import say
 from kopylite.cache.record import Frame, Record, RecordDecoder
 from kopylite.cache.steps import (
+    FetchPage,
     FindKind,
-    ListPage,
     OpenWatch,
     OwnFault,
     Probe,
+    Replacement,
     Silence,
     Sleep,
-    Snapshot,
     Step,
     Verdict,
     WentBack,
@@ -57,7 +57,7 @@ class Sink(Protocol):
     def advanced(self, version: str) -> None:
         """Every change up to this version has been handed over."""
 
-    async def replace(self, snapshot: Snapshot) -> None:
+    async def replace(self, snapshot: Replacement) -> None:
         """The whole state; it pauses in between to let other tasks run."""
 
 
@@ -124,7 +124,7 @@ class Reflector:
                 await self._clock.sleep(seconds)
             case FindKind(again):
                 await self._find_kind(again)
-            case ListPage(limit, continue_token):
+            case FetchPage(limit, continue_token):
                 await self._list_page(limit, continue_token)
             case Probe():
                 version = await self._server_version()

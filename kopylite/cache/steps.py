@@ -20,7 +20,7 @@ class FindKind:
 
 
 @dataclass(frozen=True, slots=True)
-class ListPage:
+class FetchPage:
     """Get a page of the list, without a version. `limit` 0: all of it at once."""
 
     limit: int
@@ -48,11 +48,11 @@ class Sleep:
     seconds: float
 
 
-Step = FindKind | ListPage | Probe | OpenWatch | Sleep
+Step = FindKind | FetchPage | Probe | OpenWatch | Sleep
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class Replacement:
     """The whole state at a version; it replaces what the store holds.
 
     `initial`: the store held nothing before. `gone`: the kind is not served any more, so there is nothing.

@@ -20,7 +20,7 @@ from kopylite.cache.selectors import parse_label_selector
 from kopylite.cache.steps import Spaces
 from kopylite.objects import Kind, ObjectKey, compare_versions
 
-LOGGER = logging.getLogger("kopylite.cache")
+logger = logging.getLogger("kopylite.cache")
 
 
 class Delta(msgspec.Struct, frozen=True, eq=False, gc=False):
@@ -212,7 +212,7 @@ class Store:
             if name not in self._indexer.names:
                 self.add_index(name)
                 if self._spaces and self._indexer.is_empty(name):
-                    LOGGER.info("list by the index %r: no object has a value there yet; is it spelt rightly?", name)
+                    logger.info("list by the index %r: no object has a value there yet; is it spelt rightly?", name)
             keys = self._indexer.find(name, value, namespace)
             found = keys if found is None else found & keys
         return sorted(found or ())

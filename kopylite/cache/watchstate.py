@@ -32,15 +32,15 @@ from kopylite.cache.record import Bookmark, Frame, Page, Record
 from kopylite.cache.states import FindingKind, Listing, Memory, Probing, State, Streaming, Waiting, Watching
 from kopylite.cache.steps import (
     ClosedEarly,
+    FetchPage,
     FindKind,
-    ListPage,
     OpenWatch,
     Phase,
     Probe,
     Problem,
+    Replacement,
     Silence,
     Sleep,
-    Snapshot,
     Step,
     Verdict,
     WentBack,
@@ -119,7 +119,7 @@ class WatchState:
             case FindingKind(again):
                 return FindKind(again)
             case Listing(whole=whole, token=token):
-                return ListPage(0 if whole else PAGE_SIZE, token)
+                return FetchPage(0 if whole else PAGE_SIZE, token)
             case Streaming():
                 return OpenWatch("", True, _watch_seconds(chance))
             case Probing():
@@ -157,13 +157,13 @@ class WatchState:
         """The server serves the kind."""
         self.state = transitions.begin_list(self.memory)
 
-    def kind_missing(self, error: KindNotFound, now: float, chance: float) -> Snapshot | None:
+    def kind_missing(self, error: KindNotFound, now: float, chance: float) -> Replacement | None:
         """The server does not serve the kind: what was stored has gone with it (the empty Snapshot returned)."""
         had_state = self.memory.has_state
         self.state, self.memory = transitions.kind_missing(self.memory, error, now, chance)
-        return Snapshot({}, "", False, gone=True) if had_state else None
+        return Replacement({}, "", False, gone=True) if had_state else None
 
-    def listed(self, page: Page) -> Snapshot | None:
+    def listed(self, page: Page) -> Replacement | None:
         """A page came; returns the Snapshot once it was the last."""
         state = self.state
         assert isinstance(state, Listing)
@@ -173,7 +173,7 @@ class WatchState:
         if page.continue_token:
             self.state = Listing(state.whole, state.pages, page.continue_token, version)
             return None
-        snapshot = Snapshot(state.pages, version, not self.memory.has_state)
+        snapshot = Replacement(state.pages, version, not self.memory.has_state)
         self.state, self.memory = Watching(version), transitions.complete(self.memory)
         return snapshot
 
@@ -219,11 +219,11 @@ class WatchState:
             self.memory = replace(self.memory, bookmarks=True)
         return Verdict.ADVANCE
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> Replacement:
         """The initial state that was streamed; to be called once, after REPLACE."""
         state = self.state
         assert isinstance(state, Streaming)
-        snapshot = Snapshot(state.collected, self._marked, not self.memory.has_state)
+        snapshot = Replacement(state.collected, self._marked, not self.memory.has_state)
         self.state, self.memory = Watching(self._marked), transitions.complete(self.memory)
         self.state, self.memory = transitions.opened(self.state, self.memory, self.heard)
         return snapshot

@@ -7,7 +7,7 @@ from kopylite.client.cached import Client
 from kopylite.client.codec import LineSplitter, ListPage, decode_event, decode_list
 from kopylite.client.config import ClientConfig, load_config
 from kopylite.client.connecting import connect
-from kopylite.client.credentials import Credentials, Identity
+from kopylite.client.credentials import ClientIdentity, Credentials
 from kopylite.client.listwatch import ListWatch
 from kopylite.client.live import LiveClient
 from kopylite.client.permissions import MissingPermissions, Permission, missing_permission
@@ -27,8 +27,8 @@ __all__ = [
     "CacheReader",
     "Client",
     "ClientConfig",
+    "ClientIdentity",
     "Credentials",
-    "Identity",
     "LineSplitter",
     "ListPage",
     "ListWatch",

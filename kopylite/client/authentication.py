@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from kopylite.client.credentials import Credentials, StaticCredentials, basic, bearer, token_file
 from kopylite.client.execplugin import ClusterInfo, exec_plugin
-from kopylite.client.kubeconfig import User
+from kopylite.client.kubeconfig import KubeconfigUser
 from kopylite.client.oidc import oidc_provider
 from kopylite.errors import KubeconfigError
 
@@ -17,7 +17,7 @@ _REMOVED = {
 }
 
 
-def credentials_of(user: User, where: str, cluster: ClusterInfo) -> Credentials:
+def credentials_of(user: KubeconfigUser, where: str, cluster: ClusterInfo) -> Credentials:
     """The credentials of a user, for requests: a token before basic authentication before a provider or plugin.
 
     A client certificate is shown beside any of them, and makes a plugin unnecessary.
@@ -52,11 +52,11 @@ def credentials_of(user: User, where: str, cluster: ClusterInfo) -> Credentials:
     )
 
 
-def has_certificate(user: User) -> bool:
+def has_certificate(user: KubeconfigUser) -> bool:
     return bool(user.client_certificate or user.client_certificate_data)
 
 
-def impersonation(user: User, where: str) -> tuple[tuple[str, str], ...]:
+def impersonation(user: KubeconfigUser, where: str) -> tuple[tuple[str, str], ...]:
     """The headers with which a user acts as another one. Raises KubeconfigError: more than a name, without a name."""
     if not user.impersonate:
         if user.impersonate_uid or user.impersonate_groups or user.impersonate_extra:
@@ -72,7 +72,7 @@ def impersonation(user: User, where: str) -> tuple[tuple[str, str], ...]:
     return tuple(headers)
 
 
-def _check_combination(user: User, where: str) -> None:
+def _check_combination(user: KubeconfigUser, where: str) -> None:
     if (user.token or user.token_file) and (user.username or user.password):
         raise KubeconfigError(f"{where}: it has a token and a user name with password; only one of them can be used")
     if user.exec is not None and user.auth_provider is not None:

@@ -9,10 +9,10 @@ from typing import Any, TypeVar, Unpack, overload
 from pydantic import BaseModel
 
 from kopylite.client.api import Api, WriteListener, told
-from kopylite.client.changes import Change, adapter_like, as_read, status_change
+from kopylite.client.changes import Edit, adapter_like, as_read, status_change
 from kopylite.client.codec import decode_identity
 from kopylite.client.live import FIELD_MANAGER, LiveClient, WriteParams, object_key, wire_and_adapter
-from kopylite.client.misfits import Invalid, Misfits
+from kopylite.client.misfits import Misfits, OnInvalid
 from kopylite.client.patches import add_finalizer, remove_finalizer
 from kopylite.client.recent import CacheReader, NoCache, RecentWrites, no_index
 from kopylite.client.resources import Resources
@@ -135,7 +135,7 @@ class Client(LiveClient):
         labels: Selector = "",
         fields: Selector = "",
         index: Index | None = None,
-        invalid: Invalid = "skip",
+        invalid: OnInvalid = "skip",
     ) -> builtins.list[Unstructured]: ...
     @overload
     async def list(
@@ -146,7 +146,7 @@ class Client(LiveClient):
         labels: Selector = "",
         fields: Selector = "",
         index: Index | None = None,
-        invalid: Invalid = "skip",
+        invalid: OnInvalid = "skip",
     ) -> builtins.list[T]: ...
     async def list(
         self,
@@ -156,7 +156,7 @@ class Client(LiveClient):
         labels: Selector = "",
         fields: Selector = "",
         index: Index | None = None,
-        invalid: Invalid = "skip",
+        invalid: OnInvalid = "skip",
     ) -> builtins.list[Any]:
         """Read all objects of a namespace, or ("") of all namespaces that the operator is limited to, if it is.
 
@@ -347,7 +347,7 @@ class Client(LiveClient):
 
     sends_all = False
 
-    async def _change(self, obj: Any, change: Change, subresource: str | None, options: WriteOptions) -> Any:
+    async def _change(self, obj: Any, change: Edit, subresource: str | None, options: WriteOptions) -> Any:
         if change.merged is change.stored or bytes_of(obj) is None:
             obj, change = await look_again(obj, change, self._recent, self._read)
         return await super()._change(obj, change, subresource, options)

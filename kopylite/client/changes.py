@@ -23,7 +23,7 @@ from kopylite.objects.reading import bytes_of, paired, parts_of, read_from
 from kopylite.objects.wirevalues import wire_value
 
 
-class Change(NamedTuple):
+class Edit(NamedTuple):
     """One change of one object.
 
     Attributes:
@@ -36,7 +36,7 @@ class Change(NamedTuple):
     field: Field
     stored: dict[str, Any]
     merged: dict[str, Any]
-    again: Callable[[Any], Change] | None
+    again: Callable[[Any], Edit] | None
 
 
 def as_read(obj: Any) -> dict[str, Any]:
@@ -50,16 +50,16 @@ def field_of(obj: Any) -> Field:
     return fields_of(type(obj), kind_of(obj))
 
 
-def merge_change(obj: Any, patch: Mapping[str, Any]) -> Change:
+def merge_change(obj: Any, patch: Mapping[str, Any]) -> Edit:
     """The change that a JSON merge patch is. A list in it is the whole list, as merge patches have it."""
     stored, field, desired = as_read(obj), field_of(obj), wire_value(patch, name=f"{kind_of(obj)} {key_of(obj)}")
     lists = [part for part in parts_of(desired) if isinstance(part, list)]
     literal = {id(part): part for found in lists for part in parts_of(found)}
     merged = Overlay(literal, partial=True).merge(stored, desired, field)
-    return Change(field, stored, merged, lambda newer: merge_change(newer, patch))
+    return Edit(field, stored, merged, lambda newer: merge_change(newer, patch))
 
 
-def status_change(obj: Any, status: Any, *, exact: bool = False) -> Change:
+def status_change(obj: Any, status: Any, *, exact: bool = False) -> Edit:
     """The change that a status is.
 
     A map or a model says what is to be set; what it leaves out stays. The object's own status says it all: what user
@@ -84,7 +84,7 @@ def status_change(obj: Any, status: Any, *, exact: bool = False) -> Change:
     # The object's own status, as it was read, asks for nothing.
     asks_nothing = status is own and bytes_of(obj) is not None and not exact
     again = None if asks_nothing else lambda newer: status_change(newer, status, exact=exact)
-    return Change(field, stored, stored if merged is before else {**stored, "status": merged}, again)
+    return Edit(field, stored, stored if merged is before else {**stored, "status": merged}, again)
 
 
 def _desired(
@@ -140,7 +140,7 @@ def bound(obj: Any, patch: Any, patch_type: PatchType, subresource: str | None) 
     return with_identity(patch, {"uid": uid, **version}), patch_type
 
 
-def carried_out(obj: Any, change: Change, answer: bytes) -> None:
+def carried_out(obj: Any, change: Edit, answer: bytes) -> None:
     """Note on an object that a change of it was carried out: the next one begins where this has led."""
     after = rebased(change.stored, change.merged, decode_object(answer), change.field)
     read_from(obj, encode(after))

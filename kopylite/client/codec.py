@@ -172,7 +172,7 @@ class _Kinded(msgspec.Struct, gc=False):
 _decode_kind = msgspec.json.Decoder(_Kinded).decode
 
 
-class Identity(msgspec.Struct, gc=False, rename="camel"):
+class ObjectIdentity(msgspec.Struct, gc=False, rename="camel"):
     """The part of an object's metadata that tells which object it is, and in which state."""
 
     name: str = ""
@@ -182,14 +182,14 @@ class Identity(msgspec.Struct, gc=False, rename="camel"):
 
 
 class _Identified(msgspec.Struct, gc=False):
-    metadata: Identity = msgspec.field(default_factory=Identity)
+    metadata: ObjectIdentity = msgspec.field(default_factory=ObjectIdentity)
     kind: str = ""
 
 
 _decode_identified = msgspec.json.Decoder(_Identified).decode
 
 
-def decode_identity(body: bytes) -> tuple[str, Identity]:
+def decode_identity(body: bytes) -> tuple[str, ObjectIdentity]:
     """Kind and identity of an object, without decoding the rest.
 
     Raises:
@@ -207,11 +207,11 @@ def _any_identified(body: bytes) -> _Identified:
         parts = members(body)
         metadata = members(parts["metadata"])
         known = (metadata.get(name, b'""') for name in ("name", "namespace", "uid", "resourceVersion"))
-        identity = Identity(*(msgspec.json.decode(value, type=str) for value in known))
+        identity = ObjectIdentity(*(msgspec.json.decode(value, type=str) for value in known))
         return _Identified(identity, msgspec.json.decode(parts.get("kind", b'""'), type=str))
 
 
-class _ChangedMeta(Identity, gc=False, rename="camel"):
+class _ChangedMeta(ObjectIdentity, gc=False, rename="camel"):
     deletion_timestamp: str | None = None
     deletion_grace_period_seconds: int | None = None
     finalizers: list[str] | None = None
@@ -232,7 +232,7 @@ class _NamespaceSpec(msgspec.Struct, gc=False):
     finalizers: list[str] | None = None
 
 
-class Change(NamedTuple):
+class WriteAnswer(NamedTuple):
     """What the answer to a write says.
 
     Attributes:
@@ -240,14 +240,14 @@ class Change(NamedTuple):
         gone: it is no more.
     """
 
-    identity: Identity
+    identity: ObjectIdentity
     gone: bool
 
 
 _decode_change = msgspec.json.Decoder(_Change).decode
 
 
-def decode_change(body: bytes, *, of_delete: bool) -> Change:
+def decode_change(body: bytes, *, of_delete: bool) -> WriteAnswer:
     """What the answer to a write says about its object.
 
     The last finalizer of an object that is being deleted takes it along, whatever verb removes it; the answer is the
@@ -261,7 +261,7 @@ def decode_change(body: bytes, *, of_delete: bool) -> Change:
     return read(partial(_change, of_delete=of_delete), body, partial(_broken, "object"))
 
 
-def _change(body: bytes, *, of_delete: bool) -> Change:
+def _change(body: bytes, *, of_delete: bool) -> WriteAnswer:
     try:
         found = _decode_change(body)
     except RecursionError:
@@ -272,11 +272,11 @@ def _change(body: bytes, *, of_delete: bool) -> Change:
     meta = found.metadata
     if found.kind == "Status":
         uid = (msgspec.json.decode(found.details, type=_Details).uid if bytes(found.details) else None) or ""
-        return Change(Identity(uid=uid), of_delete)
+        return WriteAnswer(ObjectIdentity(uid=uid), of_delete)
     waits = bool(meta.finalizers) or (meta.deletion_grace_period_seconds or 0) > 0
     if found.kind == "Namespace" and bytes(found.spec):
         waits = waits or bool(msgspec.json.decode(found.spec, type=_NamespaceSpec).finalizers)
-    return Change(meta, not waits and (of_delete or meta.deletion_timestamp is not None))
+    return WriteAnswer(meta, not waits and (of_delete or meta.deletion_timestamp is not None))
 
 
 def decode_object(body: bytes) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from kopylite.client.addresses import environment_proxy, is_loopback, proxy_url,
 from kopylite.client.authentication import credentials_of, has_certificate, impersonation
 from kopylite.client.credentials import Credentials, StaticCredentials, check_header, token_file
 from kopylite.client.execplugin import ClusterInfo
-from kopylite.client.kubeconfig import Cluster, Kubeconfig, User, read_kubeconfig
+from kopylite.client.kubeconfig import Kubeconfig, KubeconfigCluster, KubeconfigUser, read_kubeconfig
 from kopylite.client.tls import TlsSettings
 from kopylite.errors import KubeconfigError
 from kopylite.redaction import remember
@@ -159,7 +159,7 @@ def from_kubeconfig(
     found = kubeconfig.cluster_of(name, chosen)
     cluster = found.values
     where = f"kubeconfig {found.file}, cluster {chosen.values.cluster!r} of context {name!r}"
-    user, user_where = User(), f"kubeconfig {chosen.file}, context {name!r}"
+    user, user_where = KubeconfigUser(), f"kubeconfig {chosen.file}, context {name!r}"
     if not anonymous:
         entry = kubeconfig.user_of(name, chosen)
         user, user_where = entry.values, f"kubeconfig {entry.file}, user {chosen.values.user!r} of context {name!r}"
@@ -187,7 +187,7 @@ def from_kubeconfig(
     )
 
 
-def _tls(cluster: Cluster, user: User, where: str, user_where: str) -> TlsSettings:
+def _tls(cluster: KubeconfigCluster, user: KubeconfigUser, where: str, user_where: str) -> TlsSettings:
     insecure = cluster.insecure_skip_tls_verify is True
     ca = _file_or_data(
         cluster.certificate_authority, cluster.certificate_authority_data, "certificate-authority", where
@@ -228,13 +228,13 @@ def _file_or_data(file: str | None, data: str | None, name: str, where: str) -> 
     return path
 
 
-def _proxy(cluster: Cluster, server: str, where: str) -> str | None:
+def _proxy(cluster: KubeconfigCluster, server: str, where: str) -> str | None:
     """The proxy of the cluster's entry, else of the environment."""
     if cluster.proxy_url:
         return proxy_url(cluster.proxy_url, f"{where}: proxy-url")
     return environment_proxy(server, os.environ)
 
 
-def _exec_extension(cluster: Cluster) -> object:
+def _exec_extension(cluster: KubeconfigCluster) -> object:
     named = {extension.name: extension.extension for extension in cluster.extensions or ()}
     return named.get(_EXEC_EXTENSION)

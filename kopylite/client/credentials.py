@@ -1,6 +1,6 @@
 """Who the client is: tokens and certificates that may change while the process runs.
 
-A `CachedCredentials` keeps an `Identity` until it expires or the server rejects it, and loads the next one with a
+A `CachedCredentials` keeps an `ClientIdentity` until it expires or the server rejects it, and loads the next one with a
 function: from a file, from an exec plugin, from an OpenID Connect provider.
 """
 
@@ -45,7 +45,7 @@ class KeyPair:
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class ClientIdentity:
     """What the client shows of itself for some time.
 
     Attributes:
@@ -79,13 +79,13 @@ def check_header(value: str, what: str) -> None:
 class Credentials(Protocol):
     """Where the transport gets an Identity from."""
 
-    def current(self) -> Identity | None:
+    def current(self) -> ClientIdentity | None:
         """The identity to use now; None: `fetch` it."""
 
-    async def fetch(self) -> Identity:
+    async def fetch(self) -> ClientIdentity:
         """A new identity; calls at the same time share one load. Raises KubeconfigError."""
 
-    def reject(self, identity: Identity) -> bool:
+    def reject(self, identity: ClientIdentity) -> bool:
         """The server answered 401 to `identity`. True if a fetch may bring a better one."""
 
 
@@ -94,21 +94,21 @@ class StaticCredentials:
 
     __slots__ = ("_identity",)
 
-    def __init__(self, identity: Identity | None = None) -> None:
-        self._identity = identity or Identity()
+    def __init__(self, identity: ClientIdentity | None = None) -> None:
+        self._identity = identity or ClientIdentity()
 
     @property
     def anonymous(self) -> bool:
         """Whether no request says who sends it."""
         return self._identity.authorization is None
 
-    def current(self) -> Identity | None:
+    def current(self) -> ClientIdentity | None:
         return self._identity
 
-    async def fetch(self) -> Identity:
+    async def fetch(self) -> ClientIdentity:
         return self._identity
 
-    def reject(self, identity: Identity) -> bool:
+    def reject(self, identity: ClientIdentity) -> bool:
         return False
 
 
@@ -127,21 +127,21 @@ class CachedCredentials:
     __slots__ = ("_clock", "_failure", "_identity", "_load", "_loaded_at", "_lock", "_min_interval", "_stale_at")
 
     def __init__(
-        self, load: Callable[[], Awaitable[Identity]], *, min_interval: float = 0.0, clock: Clock = SYSTEM_CLOCK
+        self, load: Callable[[], Awaitable[ClientIdentity]], *, min_interval: float = 0.0, clock: Clock = SYSTEM_CLOCK
     ) -> None:
         self._load = load
         self._min_interval = min_interval
         self._clock = clock
-        self._identity: Identity | None = None
+        self._identity: ClientIdentity | None = None
         self._failure: KubeconfigError | None = None
         self._loaded_at = -math.inf
         self._stale_at = -math.inf
         self._lock = anyio.Lock()
 
-    def current(self) -> Identity | None:
+    def current(self) -> ClientIdentity | None:
         return self._identity if self._clock.monotonic() < self._stale_at else None
 
-    async def fetch(self) -> Identity:
+    async def fetch(self) -> ClientIdentity:
         async with self._lock:
             if (fresh := self.current()) is not None:
                 return fresh
@@ -164,7 +164,7 @@ class CachedCredentials:
             self._stale_at = self._loaded_at + max(identity.lifetime - EXPIRY_LEEWAY, 1.0)
             return identity
 
-    def reject(self, identity: Identity) -> bool:
+    def reject(self, identity: ClientIdentity) -> bool:
         if identity is not self._identity:
             return True  # another request has already fetched a newer one
         if self._clock.monotonic() - self._loaded_at < self._min_interval:
@@ -177,26 +177,26 @@ def _unforeseen(error: Exception) -> KubeconfigError:
     return KubeconfigError(f"the credentials cannot be loaded: {redact(say(error))}")
 
 
-def bearer(token: str, where: str = "") -> Identity:
+def bearer(token: str, where: str = "") -> ClientIdentity:
     """The identity of a token. Raises KubeconfigError, which `where` begins: no header can hold the token."""
     check_header(token, f"{where}: the token" if where else "the token")
-    return Identity(f"Bearer {token}")
+    return ClientIdentity(f"Bearer {token}")
 
 
-def basic(username: str, password: str) -> Identity:
+def basic(username: str, password: str) -> ClientIdentity:
     remember(password)
     pair = base64.b64encode(f"{username}:{password}".encode()).decode()
-    return Identity(f"Basic {pair}")
+    return ClientIdentity(f"Basic {pair}")
 
 
-def token_file(path: Path, *, fallback: Identity | None = None, clock: Clock = SYSTEM_CLOCK) -> CachedCredentials:
+def token_file(path: Path, *, fallback: ClientIdentity | None = None, clock: Clock = SYSTEM_CLOCK) -> CachedCredentials:
     """Credentials from a file that holds a bearer token, read again each minute and after a 401.
 
     Args:
         fallback: used for as long as the file cannot be read, as client-go does with a token beside a tokenFile.
     """
 
-    async def load() -> Identity:
+    async def load() -> ClientIdentity:
         try:
             return _read_token(path)
         except KubeconfigError as error:
@@ -208,7 +208,7 @@ def token_file(path: Path, *, fallback: Identity | None = None, clock: Clock = S
     return CachedCredentials(load, clock=clock)
 
 
-def _read_token(path: Path) -> Identity:
+def _read_token(path: Path) -> ClientIdentity:
     try:
         with path.open("rb") as file:
             content = file.read(MAX_TOKEN_BYTES + 1)
@@ -221,4 +221,4 @@ def _read_token(path: Path) -> Identity:
         problem = "is larger than 1 MiB" if token else "is empty"
         raise KubeconfigError(f"token file {path} {problem}: it should hold a bearer token")
     check_header(token, f"token file {path}: the token")
-    return Identity(f"Bearer {token}", lifetime=TOKEN_FILE_PERIOD + EXPIRY_LEEWAY)
+    return ClientIdentity(f"Bearer {token}", lifetime=TOKEN_FILE_PERIOD + EXPIRY_LEEWAY)

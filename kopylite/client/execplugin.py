@@ -28,7 +28,7 @@ import anyio.abc
 import msgspec
 
 from kopylite.boundary import printable, read
-from kopylite.client.credentials import CachedCredentials, Identity, KeyPair, check_header
+from kopylite.client.credentials import CachedCredentials, ClientIdentity, KeyPair, check_header
 from kopylite.client.kubeconfig import ExecSpec
 from kopylite.client.tls import TlsSettings, check_pair
 from kopylite.clock import SYSTEM_CLOCK, Clock
@@ -121,7 +121,7 @@ def exec_plugin(
     """
     _check(spec, where)
 
-    async def load() -> Identity:
+    async def load() -> ClientIdentity:
         answer = await _run(spec, where, cluster or ClusterInfo())
         return identity_of(answer, spec.api_version or "", where, clock.now())
 
@@ -146,7 +146,7 @@ def _check(spec: ExecSpec, where: str) -> None:
         raise KubeconfigError(f"{where}: exec has interactiveMode: Always, and an operator has nobody to ask")
 
 
-def identity_of(answer: bytes, api_version: str, where: str, now: datetime) -> Identity:
+def identity_of(answer: bytes, api_version: str, where: str, now: datetime) -> ClientIdentity:
     """The identity in what a plugin printed. Raises KubeconfigError for anything but a usable ExecCredential."""
     told = f"{where}: the exec plugin's answer"
 
@@ -160,7 +160,7 @@ def identity_of(answer: bytes, api_version: str, where: str, now: datetime) -> I
     return read(lambda answer: _identity_of(answer, api_version, told, now), answer, refuse)
 
 
-def _identity_of(answer: bytes, api_version: str, told: str, now: datetime) -> Identity:
+def _identity_of(answer: bytes, api_version: str, told: str, now: datetime) -> ClientIdentity:
     answer = answer.removeprefix(codecs.BOM_UTF8)
     if answer.lstrip().startswith(b"{"):
         credential = msgspec.json.decode(answer, type=_ExecCredential)
@@ -186,7 +186,7 @@ def _identity_of(answer: bytes, api_version: str, told: str, now: datetime) -> I
     lifetime = math.inf
     if status.expiration_timestamp is not None:
         lifetime = _seconds_until(status.expiration_timestamp, now, told)
-    return Identity(f"Bearer {status.token}" if status.token else None, pair, lifetime)
+    return ClientIdentity(f"Bearer {status.token}" if status.token else None, pair, lifetime)
 
 
 def _seconds_until(timestamp: str, now: datetime, told: str) -> float:

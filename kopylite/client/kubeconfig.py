@@ -34,7 +34,7 @@ class NamedExtension(_Fields, frozen=True):
     extension: Any = None
 
 
-class Cluster(_Fields, frozen=True):
+class KubeconfigCluster(_Fields, frozen=True):
     """Where an API server is, and how it proves itself."""
 
     server: str | None = None
@@ -69,7 +69,7 @@ class AuthProvider(_Fields, frozen=True):
     config: dict[str, str] | None = None
 
 
-class User(_Fields, frozen=True):
+class KubeconfigUser(_Fields, frozen=True):
     """How a client proves who it is."""
 
     client_certificate: str | None = None
@@ -88,7 +88,7 @@ class User(_Fields, frozen=True):
     exec: ExecSpec | None = None
 
 
-class Context(_Fields, frozen=True):
+class KubeconfigContext(_Fields, frozen=True):
     """A cluster, a user and a namespace under one name."""
 
     cluster: str | None = None
@@ -96,7 +96,7 @@ class Context(_Fields, frozen=True):
     namespace: str | None = None
 
 
-T = TypeVar("T", Cluster, User, Context)
+T = TypeVar("T", KubeconfigCluster, KubeconfigUser, KubeconfigContext)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +113,11 @@ class Kubeconfig:
 
     files: tuple[Path, ...]
     current_context: str = ""
-    clusters: dict[str, Entry[Cluster]] = field(default_factory=dict, repr=False)
-    users: dict[str, Entry[User]] = field(default_factory=dict, repr=False)
-    contexts: dict[str, Entry[Context]] = field(default_factory=dict, repr=False)
+    clusters: dict[str, Entry[KubeconfigCluster]] = field(default_factory=dict, repr=False)
+    users: dict[str, Entry[KubeconfigUser]] = field(default_factory=dict, repr=False)
+    contexts: dict[str, Entry[KubeconfigContext]] = field(default_factory=dict, repr=False)
 
-    def context(self, name: str | None = None) -> tuple[str, Entry[Context]]:
+    def context(self, name: str | None = None) -> tuple[str, Entry[KubeconfigContext]]:
         """Name and entry of a context, by default the current one.
 
         Raises:
@@ -135,16 +135,21 @@ class Kubeconfig:
             raise KubeconfigError(f"{self.where}: there is no context {chosen!r}; choose one of: {there}")
         return chosen, entry
 
-    def cluster_of(self, context: str, entry: Entry[Context]) -> Entry[Cluster]:
+    def cluster_of(self, context: str, entry: Entry[KubeconfigContext]) -> Entry[KubeconfigCluster]:
         """The cluster that a context names. Raises KubeconfigError: it names none, or one that is in no file."""
         return self._named(self.clusters, "cluster", entry.values.cluster, context, entry)
 
-    def user_of(self, context: str, entry: Entry[Context]) -> Entry[User]:
+    def user_of(self, context: str, entry: Entry[KubeconfigContext]) -> Entry[KubeconfigUser]:
         """The user that a context names. Raises KubeconfigError: it names none, or one that is in no file."""
         return self._named(self.users, "user", entry.values.user, context, entry)
 
     def _named(
-        self, section: Mapping[str, Entry[T]], kind: str, name: str | None, context: str, entry: Entry[Context]
+        self,
+        section: Mapping[str, Entry[T]],
+        kind: str,
+        name: str | None,
+        context: str,
+        entry: Entry[KubeconfigContext],
     ) -> Entry[T]:
         there = ", ".join(sorted(section)) or "none"
         if not name:
@@ -216,7 +221,10 @@ def _merge(merged: Kubeconfig, path: Path, document: Mapping[str, Any]) -> None:
         raise KubeconfigError(f"kubeconfig {path}: current-context should be a text; put it in quotes")
     merged.current_context = merged.current_context or current
     folder = path.absolute().parent
-    clusters, users = _entries(document, "clusters", Cluster, path), _entries(document, "users", User, path)
+    clusters, users = (
+        _entries(document, "clusters", KubeconfigCluster, path),
+        _entries(document, "users", KubeconfigUser, path),
+    )
     for name, cluster in clusters.items():
         merged.clusters.setdefault(name, Entry(_resolve(cluster, folder, "certificate_authority"), path))
     for name, user in users.items():
@@ -225,7 +233,7 @@ def _merge(merged: Kubeconfig, path: Path, document: Mapping[str, Any]) -> None:
         if user.exec is not None and user.exec.command and os.sep in user.exec.command:
             user = msgspec.structs.replace(user, exec=_resolve(user.exec, folder, "command"))
         merged.users.setdefault(name, Entry(user, path))
-    for name, context in _entries(document, "contexts", Context, path).items():
+    for name, context in _entries(document, "contexts", KubeconfigContext, path).items():
         merged.contexts.setdefault(name, Entry(context, path))
 
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypedDict, TypeVar, Unpack, overload
 
 from kopylite.client.api import Api
-from kopylite.client.changes import Change, adapter_like, bound, carried_out, merge_change
-from kopylite.client.misfits import Invalid, Misfits
+from kopylite.client.changes import Edit, adapter_like, bound, carried_out, merge_change
+from kopylite.client.misfits import Misfits, OnInvalid
 from kopylite.client.patches import bound_diff
 from kopylite.client.selecting import Selector, selection_of
 from kopylite.client.verbs import PatchType, Preconditions, WriteOptions
@@ -125,7 +125,7 @@ class LiveClient:
         namespace: str = "",
         labels: Selector = "",
         fields: Selector = "",
-        invalid: Invalid = "skip",
+        invalid: OnInvalid = "skip",
     ) -> builtins.list[Unstructured]: ...
     @overload
     async def list(
@@ -135,7 +135,7 @@ class LiveClient:
         namespace: str = "",
         labels: Selector = "",
         fields: Selector = "",
-        invalid: Invalid = "skip",
+        invalid: OnInvalid = "skip",
     ) -> builtins.list[T]: ...
     async def list(
         self,
@@ -144,7 +144,7 @@ class LiveClient:
         namespace: str = "",
         labels: Selector = "",
         fields: Selector = "",
-        invalid: Invalid = "skip",
+        invalid: OnInvalid = "skip",
     ) -> builtins.list[Any]:
         """Read all objects of a namespace, or ("") of all namespaces.
 
@@ -251,7 +251,7 @@ class LiveClient:
         body = await self.api.patch(adapter.kind, where, patch, patch_type, subresource, options)
         return (adapter if whole else _anything).decode(body)
 
-    async def _change(self, obj: Any, change: Change, subresource: str | None, options: WriteOptions) -> Any:
+    async def _change(self, obj: Any, change: Edit, subresource: str | None, options: WriteOptions) -> Any:
         """Carry out a change of an object; the object as stored, or itself when nothing has to change."""
         if change.merged is change.stored:
             return obj

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 logger = logging.getLogger("kopylite.client")
 
-Invalid = Literal["skip", "raise"]
+OnInvalid = Literal["skip", "raise"]
 """What a list does with an object that does not fit: leave it out and report it, or fail as a whole."""
 
 # Beyond so many misfits, the oldest are told again.
@@ -35,7 +35,7 @@ class Misfits:
         # The version that was told of, by kind and uid; the least recently seen first.
         self._known: OrderedDict[tuple[Kind, str], str] = OrderedDict()
 
-    def decode_all(self, adapter: Adapter[T], bodies: Iterable[bytes], invalid: Invalid = "skip") -> list[T]:
+    def decode_all(self, adapter: Adapter[T], bodies: Iterable[bytes], invalid: OnInvalid = "skip") -> list[T]:
         """The objects that fit.
 
         Raises:

@@ -20,7 +20,7 @@ import msgspec
 
 from kopylite.boundary import read, say
 from kopylite.client.addresses import environment_proxy, is_loopback, server_url, without_user
-from kopylite.client.credentials import EXPIRY_LEEWAY, CachedCredentials, Identity, check_header
+from kopylite.client.credentials import EXPIRY_LEEWAY, CachedCredentials, ClientIdentity, check_header
 from kopylite.client.tls import TlsSettings, build_context
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.errors import KubeconfigError
@@ -81,10 +81,10 @@ class _Provider:
         for secret in (self._refresh_token, config.get("client-secret", "")):
             remember(secret)
 
-    async def load(self) -> Identity:
+    async def load(self) -> ClientIdentity:
         """The identity of the present token, or near its end of a renewed one. Raises KubeconfigError."""
         if self._id_token and (left := self._seconds_left(self._id_token)) > EXPIRY_LEEWAY:
-            return Identity(f"Bearer {self._id_token}", lifetime=left)
+            return ClientIdentity(f"Bearer {self._id_token}", lifetime=left)
         if not self._refresh_token:
             raise KubeconfigError(
                 f"{self._where}: the id-token has ended, and there is no refresh-token to renew it with; sign in again"
@@ -105,7 +105,7 @@ class _Provider:
                 "of them once, sign in again before the next start",
                 self._where,
             )
-        return Identity(f"Bearer {self._id_token}", lifetime=left)
+        return ClientIdentity(f"Bearer {self._id_token}", lifetime=left)
 
     def _seconds_left(self, token: str) -> float:
         def refuse(token: str, error: Exception) -> KubeconfigError:

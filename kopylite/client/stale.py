@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from kopylite.client.changes import Change, adapter_like
+from kopylite.client.changes import Edit, adapter_like
 from kopylite.client.fields import Field
 from kopylite.client.overlay import elements_by_key
 from kopylite.client.recent import RecentWrites
@@ -15,8 +15,8 @@ from kopylite.objects.reading import bytes_of
 
 
 async def look_again(
-    obj: Any, change: Change, recent: RecentWrites, read: Callable[[Kind, ObjectKey], Awaitable[bytes | None]]
-) -> tuple[Any, Change]:
+    obj: Any, change: Edit, recent: RecentWrites, read: Callable[[Kind, ObjectKey], Awaitable[bytes | None]]
+) -> tuple[Any, Edit]:
     """What is to be changed, and how, when a change changes nothing of an object, or the object was not read.
 
     An object that nothing newer is known of is taken at its word. For one that is older than a cache or than an own

@@ -22,7 +22,7 @@ from yarl import URL
 from kopylite.client.addresses import without_user
 from kopylite.client.apiwarnings import ApiWarnings
 from kopylite.client.config import ClientConfig
-from kopylite.client.credentials import Identity
+from kopylite.client.credentials import ClientIdentity
 from kopylite.client.lanes import Lane
 from kopylite.client.pace import Pace
 from kopylite.client.retries import NO_ANSWER, Retries
@@ -195,7 +195,9 @@ class AiohttpTransport:
         finally:
             _drop(response)
 
-    async def _attempt(self, request: ApiRequest, identity: Identity, remaining: float, *, total: bool) -> ApiResponse:
+    async def _attempt(
+        self, request: ApiRequest, identity: ClientIdentity, remaining: float, *, total: bool
+    ) -> ApiResponse:
         """Send a request once. `total`: everything has to be over in the `remaining` seconds."""
         if self._requests is None:
             self._requests = self._open_session()
@@ -223,7 +225,7 @@ class AiohttpTransport:
             self._observer.requested(method=request.method, host=self._host, code=code, seconds=seconds)
 
     async def _send(
-        self, session: aiohttp.ClientSession, request: ApiRequest, identity: Identity
+        self, session: aiohttp.ClientSession, request: ApiRequest, identity: ClientIdentity
     ) -> aiohttp.ClientResponse:
         """Begin a stream: the time limit ends with the headers."""
         code, started = NO_ANSWER, self._clock.monotonic()
@@ -263,7 +265,7 @@ class AiohttpTransport:
             f"it redirects{to} (HTTP {answer.status}), and credentials are not carried there"
         )
 
-    def _arguments(self, request: ApiRequest, identity: Identity) -> dict[str, Any]:
+    def _arguments(self, request: ApiRequest, identity: ClientIdentity) -> dict[str, Any]:
         headers = {"Accept": request.accept}
         if request.content_type is not None:
             headers["Content-Type"] = request.content_type
@@ -297,7 +299,7 @@ class AiohttpTransport:
             return socks_connector(self.config.proxy or "", limit=0, keepalive_timeout=KEEPALIVE)
         return aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE, ttl_dns_cache=60)
 
-    async def _identify(self) -> Identity:
+    async def _identify(self) -> ClientIdentity:
         """New credentials. What worked before and fails now is an outage, and no mistake of the configuration."""
         try:
             identity = await self.config.credentials.fetch()
@@ -308,7 +310,7 @@ class AiohttpTransport:
         self._identified = True
         return identity
 
-    def _renew(self, identity: Identity) -> bool:
+    def _renew(self, identity: ClientIdentity) -> bool:
         """After a 401: whether the next attempt will show another token or certificate."""
         renewed = self.config.credentials.reject(identity)
         if self._tls is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 
-from kopylite.reconcile.chains import Change, Version
+from kopylite.reconcile.chains import ChangeReason, Version
 
 K = TypeVar("K", bound=Hashable)
 
@@ -41,7 +41,7 @@ class Reasons(Generic[K]):
 
     def add(self, key: K, reason: str) -> None:
         """Merge one more reason into those of `key`."""
-        if type(reason) is Change:
+        if type(reason) is ChangeReason:
             self._cause(key, reason.to)
             reason = str(reason)
         else:

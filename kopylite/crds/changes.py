@@ -13,7 +13,7 @@ Schema = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class CrdChange:
     """One difference between two CRDs.
 
     Attributes:
@@ -30,51 +30,51 @@ class Change:
         return f"{'DANGEROUS: ' if self.dangerous else ''}{self.path}: {self.text}"
 
 
-def compare_crds(old: Crd, new: Crd) -> list[Change]:
+def compare_crds(old: Crd, new: Crd) -> list[CrdChange]:
     """The differences that matter to stored objects and their clients; descriptions do not."""
     return list(_compare(old["spec"], new["spec"]))
 
 
-def _compare(old: Schema, new: Schema) -> Iterator[Change]:
+def _compare(old: Schema, new: Schema) -> Iterator[CrdChange]:
     for field in ("group", "scope"):
         if old.get(field) != new.get(field):
-            yield Change(field, f"changed from {old.get(field)} to {new.get(field)}; it cannot be changed", True)
+            yield CrdChange(field, f"changed from {old.get(field)} to {new.get(field)}; it cannot be changed", True)
     for field in ("kind", "plural"):
         before, after = old["names"].get(field), new["names"].get(field)
         if before != after:
-            yield Change(f"names.{field}", f"changed from {before} to {after}; it cannot be changed", True)
+            yield CrdChange(f"names.{field}", f"changed from {before} to {after}; it cannot be changed", True)
     before_versions = {version["name"]: version for version in old["versions"]}
     after_versions = {version["name"]: version for version in new["versions"]}
     for name, version in before_versions.items():
         if name not in after_versions:
-            yield Change(name, "the version is removed; objects may be stored in it", True)
+            yield CrdChange(name, "the version is removed; objects may be stored in it", True)
         else:
             yield from _compare_version(name, version, after_versions[name])
     for name in after_versions:
         if name not in before_versions:
-            yield Change(name, "the version is new", False)
+            yield CrdChange(name, "the version is new", False)
 
 
-def _compare_version(name: str, old: Schema, new: Schema) -> Iterator[Change]:
+def _compare_version(name: str, old: Schema, new: Schema) -> Iterator[CrdChange]:
     if old["served"] and not new["served"]:
-        yield Change(name, "the version is no longer served", True)
+        yield CrdChange(name, "the version is no longer served", True)
     if old["storage"] != new["storage"]:
         text = "objects are stored in this version" if new["storage"] else "objects are stored in another version"
-        yield Change(name, f"{text} from their next write on", False)
+        yield CrdChange(name, f"{text} from their next write on", False)
     for subresource in ("status", "scale"):
         had, has = (subresource in version.get("subresources", {}) for version in (old, new))
         if had != has:
-            yield Change(
+            yield CrdChange(
                 name, f"the {subresource} sub-resource is {'new' if has else 'removed'}", had or subresource == "status"
             )
     paths_before, paths_after = ({f["jsonPath"] for f in version.get("selectableFields", ())} for version in (old, new))
     for path in sorted(paths_before - paths_after):
-        yield Change(f"{name} {path}", "can no longer be selected by", True)
+        yield CrdChange(f"{name} {path}", "can no longer be selected by", True)
     schemas = [version.get("schema", {}).get("openAPIV3Schema", {}) for version in (old, new)]
     yield from _compare_schema(f"{name} ", schemas[0], schemas[1])
 
 
-def _compare_schema(path: str, old: Schema, new: Schema, *, optional: bool = False) -> Iterator[Change]:
+def _compare_schema(path: str, old: Schema, new: Schema, *, optional: bool = False) -> Iterator[CrdChange]:
     shown = path if not path.endswith(" ") else f"{path}object"
     if _type(old) != _type(new):
         loosened = _type(new) == "anything" or (_type(old), _type(new)) in (
@@ -82,12 +82,12 @@ def _compare_schema(path: str, old: Schema, new: Schema, *, optional: bool = Fal
             ("integer", "int-or-string"),
             ("string", "int-or-string"),
         )
-        yield Change(shown, f"the type changes from {_type(old)} to {_type(new)}", not loosened)
+        yield CrdChange(shown, f"the type changes from {_type(old)} to {_type(new)}", not loosened)
         return
     if old.get("nullable") and not new.get("nullable"):
         # The server drops the nulls of optional fields.
-        yield Change(shown, "null is dropped" if optional else "null is no longer allowed", not optional)
-    yield from (Change(shown, text, dangerous) for text, dangerous in _compare_values(old, new))
+        yield CrdChange(shown, "null is dropped" if optional else "null is no longer allowed", not optional)
+    yield from (CrdChange(shown, text, dangerous) for text, dangerous in _compare_values(old, new))
     yield from _compare_properties(path, old, new)
     for inner, step in (("items", "[]"), ("additionalProperties", "[*]")):
         if isinstance(old.get(inner), Mapping) and isinstance(new.get(inner), Mapping):
@@ -142,25 +142,25 @@ def _compare_enums(old: list[Any] | None, new: list[Any] | None) -> Iterator[tup
         yield f"the enum also has {_shown(added)}", False
 
 
-def _compare_properties(path: str, old: Schema, new: Schema) -> Iterator[Change]:
+def _compare_properties(path: str, old: Schema, new: Schema) -> Iterator[CrdChange]:
     before, after = old.get("properties", {}), new.get("properties", {})
     required_before, required_after = set(old.get("required", ())), set(new.get("required", ()))
     for name in after:
         if name in required_after and name not in required_before:
             safe = "default" in after[name]
-            yield Change(f"{path}.{name}", "is required now" + (", with a default" if safe else ""), not safe)
+            yield CrdChange(f"{path}.{name}", "is required now" + (", with a default" if safe else ""), not safe)
         elif name in required_before and name not in required_after:
-            yield Change(f"{path}.{name}", "is optional now", False)
+            yield CrdChange(f"{path}.{name}", "is optional now", False)
         if name in before:
             optional = name not in required_after
             yield from _compare_schema(f"{path}.{name}", before[name], after[name], optional=optional)
         elif name not in required_after:
-            yield Change(f"{path}.{name}", "is new", False)
+            yield CrdChange(f"{path}.{name}", "is new", False)
     for name in before:
         if name not in after:
             # Of metadata a schema can only narrow the name; its fields are the server's own.
             kept = bool(new.get(PRESERVE_UNKNOWN)) or "additionalProperties" in new or path.endswith(" .metadata")
-            yield Change(
+            yield CrdChange(
                 f"{path}.{name}", "is removed" + ("" if kept else "; the server drops stored values"), not kept
             )
 

@@ -6,11 +6,11 @@ import base64
 import json
 from pathlib import Path
 
-from kopylite.apiserver.access.authority import KeyPair
+from kopylite.apiserver.access.authority import IssuedCertificate
 from kopylite.privatefiles import write_private
 
 
-def write_kubeconfig(path: Path, server: str, ca: bytes, client: KeyPair) -> None:
+def write_kubeconfig(path: Path, server: str, ca: bytes, client: IssuedCertificate) -> None:
     """Write a kubeconfig (mode 0600) that reaches `server` with a client certificate."""
     config = {
         "apiVersion": "v1",

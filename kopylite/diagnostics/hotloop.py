@@ -6,7 +6,7 @@ that disagree about a field. Both look like a busy operator until somebody says 
 It is judged by what runs cause, not by how fast objects change: a loop over many objects, on a slow server, or with
 stamps of whole seconds changes each object seldom; a rollout changes one often, and is none. A run counts when it
 and ten before it in a row were caused by such runs' own writes alone, and each changed again what it had changed before
-(see `Step.depth`). Of that, a controller's share of all its runs decides.
+(see `ChainLink.depth`). Of that, a controller's share of all its runs decides.
 
 Pure: runs, changes and their times go in, sentences come out.
 """
@@ -24,7 +24,7 @@ import msgspec
 from kopylite.boundary import printable
 from kopylite.cache import Record
 from kopylite.objects import Kind
-from kopylite.reconcile.chains import Step
+from kopylite.reconcile.chains import ChainLink
 
 # A status converges in one run or two; a procedure of steps that each write the same object has five or six. A run of
 # a longer chain counts.
@@ -107,7 +107,7 @@ class ControllerLoops:
         self._pause = 0.0
         self._before = 0.0
 
-    def ran(self, step: Step | None, now: float) -> str | None:
+    def ran(self, step: ChainLink | None, now: float) -> str | None:
         """Count one run; returns what is to be told, once per loop. The hot path: nearly all runs write nothing."""
         self.runs += 1
         if self.runs >= WINDOW:
@@ -146,7 +146,7 @@ class ControllerLoops:
         self._told, self.last, self.steps, self._steps, self._partner = False, 0.0, 0, 0, ""
         return f"the hot loop of controller {self.name} has ended, after {steps} runs" if told else None
 
-    def _suspect(self, step: Step) -> None:
+    def _suspect(self, step: ChainLink) -> None:
         if self._told:
             return
         for cause in step.causes:

@@ -9,7 +9,7 @@ from kopylite.cache import Delta, Informer
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.diagnostics.hotloop import HotLoops
 from kopylite.objects import Kind, ObjectKey
-from kopylite.reconcile.chains import Chains, Step, Version
+from kopylite.reconcile.chains import ChainLink, Chains, Version
 from kopylite.reconcile.context import RUNNING
 
 logger = logging.getLogger("kopylite.controller")
@@ -29,11 +29,11 @@ class LoopReport:
         self._chains = Chains()
         self._loops = HotLoops()
 
-    def on_run(self, controller: str, on_step: Callable[[], None]) -> Callable[[Step | None, float], None]:
+    def on_run(self, controller: str, on_step: Callable[[], None]) -> Callable[[ChainLink | None, float], None]:
         """What is to be told of each run of a controller. `on_step` is called for each that is part of a loop."""
         loops = self._loops.controller(controller)
 
-        def on_run(step: Step | None, now: float) -> None:
+        def on_run(step: ChainLink | None, now: float) -> None:
             before = loops.steps
             report = loops.ran(step, now)
             if step is not None:
@@ -76,7 +76,7 @@ class LoopReport:
     def doubted(self, kind: Kind, key: ObjectKey, *, late: bool) -> None:
         pass
 
-    def _step(self) -> Step | None:
+    def _step(self) -> ChainLink | None:
         """The step that the present run is; None outside of one."""
         context = RUNNING.get()
         if context is None:

@@ -35,7 +35,7 @@ from kopylite.manager.health import liveness, readiness
 from kopylite.manager.options import Options
 from kopylite.manager.reachability import Reachability
 from kopylite.metrics import Metrics
-from kopylite.serving import Address, Answer, Handler, HttpServer, Query, guarded, parse_address, probe
+from kopylite.serving import Address, Answer, HttpServer, Query, RouteHandler, guarded, parse_address, probe
 
 logger = logging.getLogger("kopylite.manager")
 
@@ -222,7 +222,7 @@ class Manager:
 
     def _plan_servers(self) -> list[HttpServer]:
         """One server for each address; an address that serves both has both's paths."""
-        wanted: dict[Address, dict[str, Handler]] = {}
+        wanted: dict[Address, dict[str, RouteHandler]] = {}
         for text, routes in (
             (self.options.metrics_address, {"/metrics": self._metrics}),
             (self.options.health_address, {"/healthz": self._healthz, "/readyz": self._readyz}),

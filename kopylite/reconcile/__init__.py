@@ -5,17 +5,17 @@ from __future__ import annotations
 from kopylite.reconcile.conditions import find_condition, is_condition_true, remove_condition, set_condition
 from kopylite.reconcile.context import Context, Environment, run_in_thread, running_fields
 from kopylite.reconcile.finalizers import finalize
-from kopylite.reconcile.recorder import EventRecorder, EventType
+from kopylite.reconcile.recorder import EventRecorder, Severity
 from kopylite.reconcile.request import Request, Result, Retry
 
 __all__ = [
     "Context",
     "Environment",
     "EventRecorder",
-    "EventType",
     "Request",
     "Result",
     "Retry",
+    "Severity",
     "finalize",
     "find_condition",
     "is_condition_true",

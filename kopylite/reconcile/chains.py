@@ -26,20 +26,20 @@ class Version(NamedTuple):
     version: str
 
 
-class Change(str):
+class ChangeReason(str):
     """The reason of a run that is one change of one object: the text for people, and what the object changed to."""
 
     __slots__ = ("to",)
     to: Version
 
     @classmethod
-    def of(cls, text: str, to: Version) -> Change:
+    def of(cls, text: str, to: Version) -> ChangeReason:
         change = cls(text)
         change.to = to
         return change
 
 
-class Step:
+class ChainLink:
     """A run that wrote, as a step of a chain.
 
     Attributes:
@@ -69,15 +69,15 @@ class Chains:
     __slots__ = ("_steps", "_written")
 
     def __init__(self) -> None:
-        self._steps: dict[Version, Step] = {}
+        self._steps: dict[Version, ChainLink] = {}
         self._written: dict[str, None] = {}
 
     def __len__(self) -> int:
         return len(self._steps)
 
-    def step(self, controller: str, causes: Sequence[Version]) -> Step:
+    def step(self, controller: str, causes: Sequence[Version]) -> ChainLink:
         """The step that a run is, which writes for the first time. No causes: others had a part in it."""
-        step = Step(controller, causes)
+        step = ChainLink(controller, causes)
         before = [self._steps.get(cause) for cause in causes]
         for earlier in before:
             if earlier is None:  # somebody else's write
@@ -89,7 +89,7 @@ class Chains:
                 step.partner = earlier.controller
         return step
 
-    def wrote(self, step: Step, to: Version) -> None:
+    def wrote(self, step: ChainLink, to: Version) -> None:
         """A run changed an object, or created it."""
         if to.uid not in self._written:
             step.progress = True

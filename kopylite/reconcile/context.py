@@ -15,12 +15,12 @@ import anyio.to_thread
 
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.errors import Forbidden
-from kopylite.reconcile.chains import Step, Version
+from kopylite.reconcile.chains import ChainLink, Version
 from kopylite.reconcile.request import Request
 
 if TYPE_CHECKING:
     from kopylite.client import Client
-    from kopylite.reconcile.recorder import EventRecorder, EventType
+    from kopylite.reconcile.recorder import EventRecorder, Severity
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -53,7 +53,7 @@ class Environment:
     clock: Clock = SYSTEM_CLOCK
     on_forbidden: Callable[[Forbidden], None] = lambda error: None
     on_call: Callable[[str, str, str], None] = lambda what, name, result: None
-    on_run: Callable[[Step | None, float], None] = lambda step, now: None
+    on_run: Callable[[ChainLink | None, float], None] = lambda step, now: None
 
 
 class ReconcileLogger(logging.LoggerAdapter[logging.Logger]):
@@ -92,7 +92,7 @@ class Context:
     ) -> None:
         self.client = environment.client
         self.causes = causes
-        self.step: Step | None = None
+        self.step: ChainLink | None = None
         self.request = request
         self.reasons = reasons
         self.forgotten: list[str] = []
@@ -133,7 +133,7 @@ class Context:
         reason: str,
         note: str,
         *,
-        type: EventType = "Normal",  # noqa: A002  (the field's name)
+        type: Severity = "Normal",  # noqa: A002  (the field's name)
         action: str = "Reconcile",
         related: Any = None,
     ) -> None:

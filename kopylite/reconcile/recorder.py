@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kopylite.events")
 
-EventType = Literal["Normal", "Warning"]
+Severity = Literal["Normal", "Warning"]
 INVALID_OBJECT = "InvalidObject"
 """The reason of the Event about an object that does not fit its model."""
 
@@ -130,7 +130,7 @@ class EventRecorder:
         reason: str,
         note: str,
         *,
-        type: EventType = "Normal",  # noqa: A002  (the field's name)
+        type: Severity = "Normal",  # noqa: A002  (the field's name)
         action: str = "Reconcile",
         related: Any = None,
     ) -> None:

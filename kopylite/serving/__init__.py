@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from kopylite.serving.address import OFF, Address, parse_address
 from kopylite.serving.probes import Check, guarded, probe
-from kopylite.serving.routes import Answer, Handler, Query
+from kopylite.serving.routes import Answer, Query, RouteHandler
 from kopylite.serving.server import HttpServer
 
-__all__ = ["OFF", "Address", "Answer", "Check", "Handler", "HttpServer", "Query", "guarded", "parse_address", "probe"]
+__all__ = [
+    "OFF",
+    "Address",
+    "Answer",
+    "Check",
+    "HttpServer",
+    "Query",
+    "RouteHandler",
+    "guarded",
+    "parse_address",
+    "probe",
+]

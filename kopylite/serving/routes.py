@@ -30,5 +30,5 @@ class Answer:
     content_type: str = "text/plain; charset=utf-8"
 
 
-Handler = Callable[[Query], Answer]
+RouteHandler = Callable[[Query], Answer]
 """Answers at once: it runs on the event loop, so it must neither block nor wait."""

@@ -14,7 +14,7 @@ from aiohttp.web_protocol import RequestHandler
 
 from kopylite.errors import UsageError
 from kopylite.serving.address import Address
-from kopylite.serving.routes import Answer, Handler, Query
+from kopylite.serving.routes import Answer, Query, RouteHandler
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ class HttpServer:
     of more than 100 connections the oldest.
     """
 
-    def __init__(self, address: Address, routes: Mapping[str, Handler]) -> None:
+    def __init__(self, address: Address, routes: Mapping[str, RouteHandler]) -> None:
         self._wanted = address
         self._routes = dict(routes)
         self.paths = tuple(routes)

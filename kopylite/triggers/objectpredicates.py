@@ -21,7 +21,7 @@ from kopylite.objects import Kind, adapter_of, kind_of
 from kopylite.triggers.events import Event, EventType
 from kopylite.triggers.predicates import Predicate, answer, require_plain
 
-_log: Final = logging.getLogger("kopylite.triggers")
+logger = logging.getLogger("kopylite.triggers")
 
 # A field that so many updates in a row did not have on either side is probably misspelt.
 MISSING_TO_WARN: Final = 20
@@ -133,7 +133,7 @@ class _FieldChanged(Predicate):
             del self._missing[path]
         if not found and path not in self._missing:
             text = "predicate field_changed(%r): the first %d changes of %s had no such field; is it spelt rightly?"
-            _log.warning(text, path, MISSING_TO_WARN, self._where)
+            logger.warning(text, path, MISSING_TO_WARN, self._where)
 
 
 def _text(value: Any) -> bytes:

@@ -13,7 +13,7 @@ from kopylite.boundary import CHANNEL, PERIODIC, PREDICATE, ActiveCall, CallFail
 from kopylite.cache import Delta, Handle, Informer, SharedCache
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.objects import HasKey, Kind
-from kopylite.reconcile.chains import Change, Version
+from kopylite.reconcile.chains import ChangeReason, Version
 from kopylite.reconcile.request import Request
 from kopylite.triggers.events import Event, EventType, event_of
 from kopylite.triggers.handlers import (
@@ -138,7 +138,7 @@ class KindSource:
 
 
 def _enqueue_change(enqueue: Enqueue, to: Version, request: Request, reason: str, priority: int) -> None:
-    enqueue(request, Change.of(reason, to), priority)
+    enqueue(request, ChangeReason.of(reason, to), priority)
 
 
 class ChannelSource:

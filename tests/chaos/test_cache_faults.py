@@ -13,7 +13,7 @@ import anyio
 import pytest
 
 from kopylite.cache import Delta, Informer, Phase, SharedCache
-from kopylite.cache.steps import Snapshot
+from kopylite.cache.steps import Replacement
 from kopylite.client.config import ClientConfig
 from kopylite.client.resources import Resources
 from kopylite.client.transport import AiohttpTransport
@@ -501,10 +501,10 @@ def test_a_list_that_is_streamed_anew_never_holds_unchanged_bodies_twice(monkeyp
         for number in range(20):
             m.server.put(f"t{number}")
         await m.informer.wait_synced()
-        given: list[Snapshot] = []
+        given: list[Replacement] = []
         replace = m.informer.replace
 
-        async def spy(snapshot: Snapshot) -> None:
+        async def spy(snapshot: Replacement) -> None:
             given.append(snapshot)
             await replace(snapshot)
 

@@ -16,13 +16,13 @@ from kopylite.cache.record import BadFrame, Bookmark, Frame, Page, Record
 from kopylite.cache.states import Listing, Streaming, Waiting
 from kopylite.cache.steps import (
     ClosedEarly,
+    FetchPage,
     FindKind,
-    ListPage,
     OpenWatch,
     Probe,
+    Replacement,
     Silence,
     Sleep,
-    Snapshot,
     Step,
     Verdict,
     WentBack,
@@ -75,7 +75,7 @@ class Server:
             self.version += 1
             self.history.append((self.version, "DELETED", record(name, self.version, old.uid)))
 
-    def page(self, step: ListPage) -> Page:
+    def page(self, step: FetchPage) -> Page:
         """Two objects of the state that the first page showed."""
         version, _, at = step.continue_token.partition(":")
         state = self.snapshots.setdefault(int(version or self.version), list(self.objects.values()))
@@ -136,7 +136,7 @@ class Expected:
             assert isinstance(step, OpenWatch)
             assert (step.version, step.initial) == (self.version, False)
         elif self.token or self.whole or self.refused or self.broken >= 2:
-            assert step == ListPage(0 if self.whole else 500, self.token)
+            assert step == FetchPage(0 if self.whole else 500, self.token)
         else:
             assert isinstance(step, OpenWatch)
             assert (step.version, step.initial) == ("", True)
@@ -244,7 +244,7 @@ class Driver:
                 state.found()
         elif not server.served or fault == "404":
             raise KindNotFound("404")
-        elif isinstance(step, ListPage):
+        elif isinstance(step, FetchPage):
             page = server.page(step)
             self.replace(state.listed(page))
             self.expected.page(page)
@@ -329,7 +329,7 @@ class Driver:
             else:
                 self.store.put(content)
 
-    def replace(self, snapshot: Snapshot | None) -> None:
+    def replace(self, snapshot: Replacement | None) -> None:
         if snapshot is not None:
             for _ in self.store.replace(snapshot.records, snapshot.initial):
                 pass

@@ -22,7 +22,7 @@ class TokenRefused(Exception):
     """A token stands for nobody. The text is what a TokenReview says about it."""
 
 
-class Identity(NamedTuple):
+class TokenIdentity(NamedTuple):
     """Whom a token stands for, and which of the audiences asked for it is meant for."""
 
     user: User
@@ -30,7 +30,7 @@ class Identity(NamedTuple):
 
 
 # From a token and the audiences that it should be for; None: no token of this kind. May raise TokenRefused.
-TokenReader = Callable[[str, Sequence[str]], Identity | None]
+TokenReader = Callable[[str, Sequence[str]], TokenIdentity | None]
 
 
 class Authenticator:
@@ -78,7 +78,7 @@ class Authenticator:
             raise Unauthorized("Unauthorized")
         return User(ANONYMOUS, (UNAUTHENTICATED,))
 
-    def identify(self, token: str, audiences: Sequence[str] = ()) -> Identity:
+    def identify(self, token: str, audiences: Sequence[str] = ()) -> TokenIdentity:
         """Whom a token stands for.
 
         Args:
@@ -91,7 +91,7 @@ class Authenticator:
         given = token.encode("utf-8", "surrogateescape")
         for known, user in self._tokens.items():
             if hmac.compare_digest(known, given) and API_AUDIENCE in wanted:
-                return Identity(_authenticated(user), (API_AUDIENCE,))
+                return TokenIdentity(_authenticated(user), (API_AUDIENCE,))
         found = self._lookup(token, wanted)
         if found is None:
             raise TokenRefused("invalid bearer token")

@@ -23,14 +23,14 @@ _SKEW = timedelta(minutes=5)
 
 
 @dataclass(frozen=True, slots=True)
-class KeyPair:
+class IssuedCertificate:
     """A certificate and its private key, both PEM. The key never shows in a repr."""
 
     certificate: bytes
     key: bytes
 
     def __repr__(self) -> str:
-        return "KeyPair(…)"
+        return "IssuedCertificate(…)"
 
 
 class CertificateAuthority:
@@ -61,7 +61,7 @@ class CertificateAuthority:
         """The CA certificate, PEM: what clients trust."""
         return _pem(self._certificate)
 
-    def server(self, hosts: Sequence[str]) -> KeyPair:
+    def server(self, hosts: Sequence[str]) -> IssuedCertificate:
         """A certificate for a server that answers as any of `hosts` (DNS names or IP addresses)."""
         from cryptography import x509
         from cryptography.x509.oid import ExtendedKeyUsageOID
@@ -69,13 +69,15 @@ class CertificateAuthority:
         names = x509.SubjectAlternativeName([_general_name(host) for host in hosts])
         return self._leaf(_subject(hosts[0]), ExtendedKeyUsageOID.SERVER_AUTH, names)
 
-    def client(self, user: str, groups: Sequence[str] = ()) -> KeyPair:
+    def client(self, user: str, groups: Sequence[str] = ()) -> IssuedCertificate:
         """A certificate that a Kubernetes API server takes for `user` in `groups`."""
         from cryptography.x509.oid import ExtendedKeyUsageOID
 
         return self._leaf(_subject(user, groups), ExtendedKeyUsageOID.CLIENT_AUTH, None)
 
-    def _leaf(self, subject: x509.Name, usage: x509.ObjectIdentifier, names: x509.ExtensionType | None) -> KeyPair:
+    def _leaf(
+        self, subject: x509.Name, usage: x509.ObjectIdentifier, names: x509.ExtensionType | None
+    ) -> IssuedCertificate:
         from cryptography import x509
         from cryptography.hazmat.primitives.asymmetric import ec
 
@@ -83,7 +85,7 @@ class CertificateAuthority:
         builder = self._builder(subject, key.public_key()).add_extension(x509.ExtendedKeyUsage([usage]), False)
         if names is not None:
             builder = builder.add_extension(names, False)
-        return KeyPair(_pem(self._sign(builder)), private_key_pem(key))
+        return IssuedCertificate(_pem(self._sign(builder)), private_key_pem(key))
 
     def _builder(self, subject: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
         from cryptography import x509

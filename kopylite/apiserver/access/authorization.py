@@ -25,7 +25,7 @@ class Decision(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class SubjectRules:
     """What a user may do in a namespace, as far as an authorizer can list it.
 
     Attributes:
@@ -41,7 +41,7 @@ class Rules:
 
 class Authorizer(Protocol):
     def authorize(self, user: User, target: Target) -> Decision: ...
-    def rules(self, user: User, namespace: str) -> Rules: ...
+    def rules(self, user: User, namespace: str) -> SubjectRules: ...
 
 
 class AllowAll:
@@ -52,9 +52,9 @@ class AllowAll:
     def authorize(self, user: User, target: Target) -> Decision:
         return Decision(True)
 
-    def rules(self, user: User, namespace: str) -> Rules:
+    def rules(self, user: User, namespace: str) -> SubjectRules:
         every = ["*"]
-        return Rules(
+        return SubjectRules(
             [{"verbs": every, "apiGroups": every, "resources": every}], [{"verbs": every, "nonResourceURLs": every}]
         )
 

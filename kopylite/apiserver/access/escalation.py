@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from kopylite.apiserver.access.authorization import Authorizer, refusal
-from kopylite.apiserver.access.rbac import GROUP, RbacAuthorizer, Rule, matches_path
+from kopylite.apiserver.access.rbac import GROUP, PolicyRule, RbacAuthorizer, matches_path
 from kopylite.apiserver.request.request import MASTERS, Target
 from kopylite.apiserver.schema.field_errors import aggregate, go_quote
 from kopylite.apiserver.world import Admission, Call, not_found
@@ -14,7 +14,7 @@ from kopylite.errors import ApiError, NotFound
 
 _ROLES: Final = (f"roles.{GROUP}", f"clusterroles.{GROUP}")
 _BINDINGS: Final = (f"rolebindings.{GROUP}", f"clusterrolebindings.{GROUP}")
-_EVERYTHING: Final[list[Rule]] = [
+_EVERYTHING: Final[list[PolicyRule]] = [
     {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]},
     {"verbs": ["*"], "nonResourceURLs": ["*"]},
 ]
@@ -79,7 +79,7 @@ class EscalationCheck:
         target = Target(verb, "", group, "*", plural, namespace, name)
         return self._authorizer.authorize(call.request.user, target).allowed
 
-    def _confirm(self, call: Call, obj: dict[str, Any], rules: list[Rule]) -> None:
+    def _confirm(self, call: Call, obj: dict[str, Any], rules: list[PolicyRule]) -> None:
         """Raises Forbidden: the user does not hold all of the rules."""
         missing = self._missing(call, rules)
         if not missing:
@@ -97,7 +97,7 @@ class EscalationCheck:
             text += f"; resolution errors: [{missed}]"
         raise _forbidden(call, obj, text)
 
-    def _missing(self, call: Call, rules: list[Rule]) -> list[Rule]:
+    def _missing(self, call: Call, rules: list[PolicyRule]) -> list[PolicyRule]:
         own_rules = self._rbac.rules_for(call.request.user, call.target.namespace)[0]
         wanted = [single for rule in rules for single in _broken_down(rule)]
         return [single for single in wanted if not any(_covers(own, single) for own in own_rules)]
@@ -124,7 +124,7 @@ def _aggregates(role: dict[str, Any]) -> bool:
     return bool((role.get("aggregationRule") or {}).get("clusterRoleSelectors"))
 
 
-def _broken_down(rule: Rule) -> Iterator[Rule]:
+def _broken_down(rule: PolicyRule) -> Iterator[PolicyRule]:
     """Rules of one verb and one resource, name or path each: one rule covers such a one, or none does."""
     for group in rule.get("apiGroups") or ():
         for resource in rule.get("resources") or ():
@@ -137,7 +137,7 @@ def _broken_down(rule: Rule) -> Iterator[Rule]:
             yield {"nonResourceURLs": [path], "verbs": [verb]}
 
 
-def _covers(own: Rule, single: Rule) -> bool:
+def _covers(own: PolicyRule, single: PolicyRule) -> bool:
     names, wanted_names = own.get("resourceNames") or (), single.get("resourceNames") or ()
     return (
         _has_all(own, single, "verbs")
@@ -148,24 +148,24 @@ def _covers(own: Rule, single: Rule) -> bool:
     )
 
 
-def _has_all(own: Rule, single: Rule, key: str) -> bool:
+def _has_all(own: PolicyRule, single: PolicyRule, key: str) -> bool:
     values = own.get(key) or ()
     return "*" in values or set(single.get(key) or ()) <= set(values)
 
 
-def _covers_resource(own: Rule, resource: str) -> bool:
+def _covers_resource(own: PolicyRule, resource: str) -> bool:
     values = own.get("resources") or ()
     _, slash, part = resource.partition("/")
     return "*" in values or resource in values or bool(slash and f"*/{part}" in values)
 
 
-def _covers_path(own: Rule, path: str) -> bool:
+def _covers_path(own: PolicyRule, path: str) -> bool:
     return any(matches_path(pattern, path) for pattern in own.get("nonResourceURLs") or ())
 
 
-def _compacted(rules: list[Rule]) -> Iterator[Rule]:
+def _compacted(rules: list[PolicyRule]) -> Iterator[PolicyRule]:
     """Rules about the same single resource as one, with all their verbs."""
-    joined: dict[tuple[str, str, str | None], Rule] = {}
+    joined: dict[tuple[str, str, str | None], PolicyRule] = {}
     for rule in rules:
         if "nonResourceURLs" in rule:
             yield rule
@@ -178,7 +178,7 @@ def _compacted(rules: list[Rule]) -> Iterator[Rule]:
     yield from joined.values()
 
 
-def _compact_text(rule: Rule) -> str:
+def _compact_text(rule: PolicyRule) -> str:
     parts = []
     for shown, key in _COMPACT:
         if values := rule.get(key):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from kopylite.apiserver.access.authorization import Decision, Rules
+from kopylite.apiserver.access.authorization import Decision, SubjectRules
 from kopylite.apiserver.request.request import MASTERS, SERVICE_ACCOUNT, Target, User
 from kopylite.apiserver.schema.field_errors import aggregate, go_quote
-from kopylite.apiserver.storage.history import Change
+from kopylite.apiserver.storage.history import StoredChange
 from kopylite.apiserver.storage.store import Store
 from kopylite.errors import ApiError, BadRequest, InternalError, NotFound
 
@@ -16,13 +16,13 @@ GROUP = "rbac.authorization.k8s.io"
 _RESOURCE_KEYS = ("verbs", "apiGroups", "resources", "resourceNames")
 _PATH_KEYS = ("verbs", "nonResourceURLs")
 
-Rule = dict[str, Any]
+PolicyRule = dict[str, Any]
 
 
 class Grant(NamedTuple):
     """A rule, and why the user has it."""
 
-    rule: Rule
+    rule: PolicyRule
     binding: dict[str, Any]
     subject: dict[str, Any]
 
@@ -46,21 +46,21 @@ class RbacAuthorizer:
                 return Decision(True, _reason(grant))
         return Decision(False, f"rbac: RBAC: {_texts(errors)}" if errors else "")
 
-    def rules(self, user: User, namespace: str) -> Rules:
+    def rules(self, user: User, namespace: str) -> SubjectRules:
         errors: list[ApiError] = []
         found = [grant.rule for grant in self._grants(user, namespace, errors)]
-        return Rules(
+        return SubjectRules(
             [_part(rule, _RESOURCE_KEYS) for rule in found if rule.get("resources")],
             [_part(rule, _PATH_KEYS) for rule in found if rule.get("nonResourceURLs")],
             _texts(errors) if errors else "",
         )
 
-    def rules_for(self, user: User, namespace: str) -> tuple[list[Rule], list[ApiError]]:
+    def rules_for(self, user: User, namespace: str) -> tuple[list[PolicyRule], list[ApiError]]:
         """All rules that the user has there, and what could not be looked up."""
         errors: list[ApiError] = []
         return [grant.rule for grant in self._grants(user, namespace, errors)], errors
 
-    def role_rules(self, ref: dict[str, Any], namespace: str) -> list[Rule]:
+    def role_rules(self, ref: dict[str, Any], namespace: str) -> list[PolicyRule]:
         """The rules of the role that a binding in the namespace ("" for none) names.
 
         Raises:
@@ -110,7 +110,7 @@ class RbacAuthorizer:
             found = self._decoded[storage] = [record.decode() for record in records]
         return found
 
-    def _forget(self, storage: str, change: Change) -> None:
+    def _forget(self, storage: str, change: StoredChange) -> None:
         self._decoded.pop(storage, None)
 
 
@@ -147,11 +147,11 @@ def _subject(binding: dict[str, Any], user: User, namespace: str) -> dict[str, A
     return None
 
 
-def _part(rule: Rule, keys: tuple[str, ...]) -> dict[str, Any]:
+def _part(rule: PolicyRule, keys: tuple[str, ...]) -> dict[str, Any]:
     return {key: rule[key] for key in keys if rule.get(key) or key == "verbs"}
 
 
-def _covers(rule: Rule, target: Target) -> bool:
+def _covers(rule: PolicyRule, target: Target) -> bool:
     names = rule.get("resourceNames")
     return (
         _has(rule.get("verbs"), target.verb)
@@ -161,7 +161,7 @@ def _covers(rule: Rule, target: Target) -> bool:
     )
 
 
-def _covers_path(rule: Rule, target: Target) -> bool:
+def _covers_path(rule: PolicyRule, target: Target) -> bool:
     paths = rule.get("nonResourceURLs") or ()
     return _has(rule.get("verbs"), target.verb) and any(matches_path(path, target.path) for path in paths)
 

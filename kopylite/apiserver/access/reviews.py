@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from kopylite.apiserver.access.access_attributes import access_target, attribute_errors, evaluation_error
-from kopylite.apiserver.access.authentication import Identity, TokenRefused
+from kopylite.apiserver.access.authentication import TokenIdentity, TokenRefused
 from kopylite.apiserver.access.authorization import Authorizer
 from kopylite.apiserver.patching.apply import update_managed_fields
 from kopylite.apiserver.request.negotiation import accept_media
@@ -32,7 +32,7 @@ class Reviews:
         self,
         world: World,
         authorizer: Authorizer,
-        identify: Callable[[str, Sequence[str]], Identity],
+        identify: Callable[[str, Sequence[str]], TokenIdentity],
     ) -> None:
         self._world = world
         self._authorizer = authorizer

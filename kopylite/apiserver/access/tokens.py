@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kopylite.apiserver.access.authentication import API_AUDIENCE, CREDENTIAL_ID, Identity, TokenRefused
+from kopylite.apiserver.access.authentication import API_AUDIENCE, CREDENTIAL_ID, TokenIdentity, TokenRefused
 from kopylite.apiserver.access.impersonation import account_groups
 from kopylite.apiserver.access.signing import ALGORITHM, SigningKey, encode
 from kopylite.apiserver.request.request import SERVICE_ACCOUNT, User
@@ -59,7 +59,7 @@ class ServiceAccountTokens:
         head = f"{encode(msgspec.json.encode(header))}.{encode(msgspec.json.encode(claims))}"
         return f"{head}.{encode(self._key.sign(head.encode()))}"
 
-    def read(self, token: str, audiences: Sequence[str]) -> Identity | None:
+    def read(self, token: str, audiences: Sequence[str]) -> TokenIdentity | None:
         """The service account that a token of this server stands for; None for any other text.
 
         Raises:
@@ -74,7 +74,7 @@ class ServiceAccountTokens:
         if not common:
             text = f"token audiences {_listed(given)} is invalid for the target audiences {_listed(audiences)}"
             raise _refused(text)
-        return Identity(self._account(claims), common)
+        return TokenIdentity(self._account(claims), common)
 
     def _account(self, claims: dict[str, Any]) -> User:
         """Raises TokenRefused."""

@@ -45,7 +45,7 @@ def any_segment(name: str, prefix: bool) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class KindRules:
     """The particulars of one kind.
 
     Attributes:

@@ -12,7 +12,7 @@ from kopylite.apiserver.builtin import validation_pods as pods
 from kopylite.apiserver.builtin import validation_resources as resources
 from kopylite.apiserver.builtin import validation_volumes as volumes
 from kopylite.apiserver.builtin import validation_workloads as workloads
-from kopylite.apiserver.builtin.rules import CRON_JOB, LABEL, Rules, any_segment
+from kopylite.apiserver.builtin.rules import CRON_JOB, LABEL, KindRules, any_segment
 from kopylite.apiserver.schema.field_errors import FieldError
 
 
@@ -21,8 +21,8 @@ def _pod_template_kind(obj: dict[str, Any]) -> list[FieldError]:
 
 
 # Kinds that are in neither table have no particulars.
-CORE_RULES: Mapping[tuple[str, str], Rules] = {
-    ("", "Pod"): Rules(
+CORE_RULES: Mapping[tuple[str, str], KindRules] = {
+    ("", "Pod"): KindRules(
         warnings=warnings.pod,
         generation=True,
         grace=True,
@@ -37,11 +37,11 @@ CORE_RULES: Mapping[tuple[str, str], Rules] = {
         validate=(pods.pod,),
         validate_update=(pods.update_pod,),
     ),
-    ("", "PodTemplate"): Rules(generation=True, validate=(_pod_template_kind,)),
-    ("", "ReplicationController"): Rules(
+    ("", "PodTemplate"): KindRules(generation=True, validate=(_pod_template_kind,)),
+    ("", "ReplicationController"): KindRules(
         warnings=warnings.workload("spec", "template"), generation=True, validate=(workloads.replication_controller,)
     ),
-    ("", "Service"): Rules(
+    ("", "Service"): KindRules(
         warnings=warnings.service,
         name_errors=LABEL,
         create_on_update=True,
@@ -51,13 +51,13 @@ CORE_RULES: Mapping[tuple[str, str], Rules] = {
         validate=(validation_services.service,),
         validate_update=(validation_services.update_service,),
     ),
-    ("", "Secret"): Rules(
+    ("", "Secret"): KindRules(
         decode=core.decode_secret,
         update={"": core.update_secret},
         validate=(validation_core.secret,),
         validate_update=(validation_core.update_secret,),
     ),
-    ("", "Namespace"): Rules(
+    ("", "Namespace"): KindRules(
         name_errors=LABEL,
         create=core.create_namespace,
         update={"": core.update_namespace, "finalize": core.finalize_namespace},
@@ -65,35 +65,35 @@ CORE_RULES: Mapping[tuple[str, str], Rules] = {
         validate_status=(validation_core.namespace_status,),
         validate=(validation_core.namespace,),
     ),
-    ("", "PersistentVolume"): Rules(
+    ("", "PersistentVolume"): KindRules(
         create=core.create_persistent_volume,
         update={"status": core.update_persistent_volume_status},
         validate=(volumes.persistent_volume,),
         validate_update=(volumes.update_persistent_volume,),
     ),
-    ("", "PersistentVolumeClaim"): Rules(
+    ("", "PersistentVolumeClaim"): KindRules(
         update={"": core.update_persistent_volume_claim},
         create=core.create_persistent_volume_claim,
         validate=(volumes.persistent_volume_claim,),
         validate_update=(volumes.update_claim,),
     ),
-    ("", "Node"): Rules(
+    ("", "Node"): KindRules(
         decode=core.decode_node,
         keeps_status=True,
         create=core.create_node,
         validate=(validation_core.node,),
         validate_update=(validation_core.update_node,),
     ),
-    ("", "LimitRange"): Rules(create_on_update=True, validate=(resources.limit_range,)),
-    ("", "Endpoints"): Rules(create_on_update=True, validate=(validation_core.endpoints,)),
-    ("", "Event"): Rules(name_errors=any_segment, create_on_update=True, validate=(validation_core.core_event,)),
-    ("events.k8s.io", "Event"): Rules(
+    ("", "LimitRange"): KindRules(create_on_update=True, validate=(resources.limit_range,)),
+    ("", "Endpoints"): KindRules(create_on_update=True, validate=(validation_core.endpoints,)),
+    ("", "Event"): KindRules(name_errors=any_segment, create_on_update=True, validate=(validation_core.core_event,)),
+    ("events.k8s.io", "Event"): KindRules(
         name_errors=any_segment,
         create_on_update=True,
         validate=(validation_core.new_event,),
         validate_update=(validation_core.update_new_event,),
     ),
-    ("apps", "Deployment"): Rules(
+    ("apps", "Deployment"): KindRules(
         warnings=warnings.workload("spec", "template"),
         generation=True,
         update={"": groups.update_deployment, "status": groups.update_deployment_status},
@@ -102,14 +102,14 @@ CORE_RULES: Mapping[tuple[str, str], Rules] = {
         validate=(workloads.deployment,),
         validate_update=(workloads.same_selector,),
     ),
-    ("apps", "ReplicaSet"): Rules(
+    ("apps", "ReplicaSet"): KindRules(
         warnings=warnings.workload("spec", "template"),
         generation=True,
         validate_status=(workloads.replica_set_status,),
         validate=(workloads.replica_set,),
         validate_update=(workloads.same_selector,),
     ),
-    ("apps", "StatefulSet"): Rules(
+    ("apps", "StatefulSet"): KindRules(
         warnings=warnings.workload("spec", "template", named=False),
         generation=True,
         name_errors=LABEL,
@@ -117,7 +117,7 @@ CORE_RULES: Mapping[tuple[str, str], Rules] = {
         validate=(workloads.stateful_set,),
         validate_update=(workloads.update_stateful_set,),
     ),
-    ("apps", "DaemonSet"): Rules(
+    ("apps", "DaemonSet"): KindRules(
         warnings=warnings.workload("spec", "template", named=False),
         generation=True,
         decode=groups.decode_daemon_set,
@@ -127,7 +127,7 @@ CORE_RULES: Mapping[tuple[str, str], Rules] = {
         validate=(workloads.daemon_set,),
         validate_update=(workloads.same_selector,),
     ),
-    ("batch", "Job"): Rules(
+    ("batch", "Job"): KindRules(
         warnings=warnings.workload("spec", "template"),
         validate_new=(workloads.generated_selector,),
         generation=True,
@@ -136,20 +136,20 @@ CORE_RULES: Mapping[tuple[str, str], Rules] = {
         validate=(workloads.job,),
         validate_update=(workloads.update_job,),
     ),
-    ("batch", "CronJob"): Rules(
+    ("batch", "CronJob"): KindRules(
         warnings=warnings.workload("spec", "jobTemplate", "spec", "template"),
         generation=True,
         unconditional_update=False,
         name_errors=CRON_JOB,
         validate=(workloads.cron_job,),
     ),
-    ("", "ConfigMap"): Rules(
+    ("", "ConfigMap"): KindRules(
         validate=(validation_core.config_map,), validate_update=(validation_core.update_config_map,)
     ),
-    ("", "ResourceQuota"): Rules(
+    ("", "ResourceQuota"): KindRules(
         validate=(resources.resource_quota,), validate_update=(resources.update_resource_quota,)
     ),
-    ("apps", "ControllerRevision"): Rules(
+    ("apps", "ControllerRevision"): KindRules(
         validate=(validation_core.controller_revision,), validate_update=(validation_core.update_controller_revision,)
     ),
 }

@@ -13,83 +13,83 @@ from kopylite.apiserver.builtin import validation_hooks as hooks
 from kopylite.apiserver.builtin import validation_networking as networking
 from kopylite.apiserver.builtin import validation_policies as policies
 from kopylite.apiserver.builtin import validation_storage as storage
-from kopylite.apiserver.builtin.rules import METADATA_TOO, Rules, any_segment
+from kopylite.apiserver.builtin.rules import METADATA_TOO, KindRules, any_segment
 
 _HOOKS = "admissionregistration.k8s.io"
 _RBAC = "rbac.authorization.k8s.io"
 _FLOW = "flowcontrol.apiserver.k8s.io"
 
 # Kinds that are in neither table have no particulars.
-GROUP_RULES: Mapping[tuple[str, str], Rules] = {
-    ("autoscaling", "HorizontalPodAutoscaler"): Rules(generation=True, validate=(validation_groups.autoscaler,)),
-    ("networking.k8s.io", "Ingress"): Rules(
+GROUP_RULES: Mapping[tuple[str, str], KindRules] = {
+    ("autoscaling", "HorizontalPodAutoscaler"): KindRules(generation=True, validate=(validation_groups.autoscaler,)),
+    ("networking.k8s.io", "Ingress"): KindRules(
         generation=True, create=core.create_ingress, validate=(networking.ingress,)
     ),
-    ("networking.k8s.io", "IngressClass"): Rules(
+    ("networking.k8s.io", "IngressClass"): KindRules(
         generation=True,
         changes_first=True,
         validate=(networking.ingress_class, networking.controller_named),
         validate_update=(networking.update_ingress_class,),
     ),
-    ("networking.k8s.io", "NetworkPolicy"): Rules(generation=True, validate=(networking.network_policy,)),
-    ("networking.k8s.io", "IPAddress"): Rules(
+    ("networking.k8s.io", "NetworkPolicy"): KindRules(generation=True, validate=(networking.network_policy,)),
+    ("networking.k8s.io", "IPAddress"): KindRules(
         name_errors=networking.ip_address_name,
         validate=(networking.ip_address,),
         validate_update=(networking.update_ip_address,),
     ),
-    ("networking.k8s.io", "ServiceCIDR"): Rules(
+    ("networking.k8s.io", "ServiceCIDR"): KindRules(
         status_keeps_metadata=True,
         reset_fields=METADATA_TOO,
         validate_new=(networking.service_cidr,),
         validate_update=(networking.update_service_cidr,),
     ),
-    ("policy", "PodDisruptionBudget"): Rules(
+    ("policy", "PodDisruptionBudget"): KindRules(
         generation=True, unconditional_update=False, validate=(validation_groups.pod_disruption_budget,)
     ),
-    ("coordination.k8s.io", "Lease"): Rules(
+    ("coordination.k8s.io", "Lease"): KindRules(
         decode=groups.decode_lease,
         unconditional_update=False,
         create_on_update=True,
         validate=(validation_groups.lease,),
     ),
-    ("discovery.k8s.io", "EndpointSlice"): Rules(
+    ("discovery.k8s.io", "EndpointSlice"): KindRules(
         generation=True,
         update={"": groups.update_endpoint_slice},
         validate=(networking.endpoint_slice,),
         validate_update=(networking.update_endpoint_slice,),
     ),
-    ("scheduling.k8s.io", "PriorityClass"): Rules(
+    ("scheduling.k8s.io", "PriorityClass"): KindRules(
         create=groups.create_priority_class,
         validate=(validation_groups.priority_class,),
         validate_update=(validation_groups.update_priority_class,),
     ),
-    ("node.k8s.io", "RuntimeClass"): Rules(
+    ("node.k8s.io", "RuntimeClass"): KindRules(
         unconditional_update=False,
         create_on_update=True,
         changes_first=True,
         validate=(validation_groups.runtime_class,),
         validate_update=(validation_groups.update_runtime_class,),
     ),
-    ("storage.k8s.io", "CSIDriver"): Rules(
+    ("storage.k8s.io", "CSIDriver"): KindRules(
         warnings=warnings.csi_driver,
         unconditional_update=False,
         update={"": groups.update_csi_driver},
         validate=(storage.csi_driver,),
         validate_update=(storage.update_csi_driver,),
     ),
-    ("storage.k8s.io", "CSINode"): Rules(
+    ("storage.k8s.io", "CSINode"): KindRules(
         unconditional_update=False,
         status_keeps_metadata=True,
         reset_fields=METADATA_TOO,
         validate=(storage.csi_node,),
         validate_update=(storage.update_csi_node,),
     ),
-    ("storage.k8s.io", "CSIStorageCapacity"): Rules(
+    ("storage.k8s.io", "CSIStorageCapacity"): KindRules(
         unconditional_update=False,
         validate=(storage.csi_storage_capacity,),
         validate_update=(storage.update_csi_storage_capacity,),
     ),
-    ("storage.k8s.io", "VolumeAttachment"): Rules(
+    ("storage.k8s.io", "VolumeAttachment"): KindRules(
         unconditional_update=False,
         status_keeps_metadata=True,
         reset_fields=METADATA_TOO,
@@ -97,13 +97,13 @@ GROUP_RULES: Mapping[tuple[str, str], Rules] = {
         validate_update=(storage.update_volume_attachment,),
         validate_status=(storage.volume_attachment_status,),
     ),
-    ("storage.k8s.io", "VolumeAttributesClass"): Rules(
+    ("storage.k8s.io", "VolumeAttributesClass"): KindRules(
         create=groups.protect_attributes_class,
         changes_first=True,
         validate=(storage.volume_attributes_class,),
         validate_update=(storage.update_volume_attributes_class,),
     ),
-    ("storagemigration.k8s.io", "StorageVersionMigration"): Rules(
+    ("storagemigration.k8s.io", "StorageVersionMigration"): KindRules(
         unconditional_update=False,
         status_keeps_metadata=True,
         reset_fields=METADATA_TOO,
@@ -111,52 +111,52 @@ GROUP_RULES: Mapping[tuple[str, str], Rules] = {
         validate_update=(certificates.update_migration,),
         validate_status=(certificates.statuses,),
     ),
-    (_RBAC, "Role"): Rules(
+    (_RBAC, "Role"): KindRules(
         name_errors=any_segment,
         create_on_update=True,
         validate=(validation_groups.role,),
     ),
-    (_RBAC, "ClusterRole"): Rules(
+    (_RBAC, "ClusterRole"): KindRules(
         name_errors=any_segment,
         create_on_update=True,
         validate=(validation_groups.cluster_role,),
     ),
-    (_RBAC, "RoleBinding"): Rules(
+    (_RBAC, "RoleBinding"): KindRules(
         name_errors=any_segment,
         create_on_update=True,
         validate=(validation_groups.role_binding,),
         validate_update=(validation_groups.update_binding,),
     ),
-    (_RBAC, "ClusterRoleBinding"): Rules(
+    (_RBAC, "ClusterRoleBinding"): KindRules(
         name_errors=any_segment,
         create_on_update=True,
         validate=(validation_groups.cluster_role_binding,),
         validate_update=(validation_groups.update_binding,),
     ),
-    (_HOOKS, "ValidatingWebhookConfiguration"): Rules(
+    (_HOOKS, "ValidatingWebhookConfiguration"): KindRules(
         generation=True, unconditional_update=False, validate=(hooks.validating_webhooks,)
     ),
-    (_HOOKS, "MutatingWebhookConfiguration"): Rules(
+    (_HOOKS, "MutatingWebhookConfiguration"): KindRules(
         generation=True, unconditional_update=False, validate=(hooks.mutating_webhooks,)
     ),
-    (_HOOKS, "ValidatingAdmissionPolicy"): Rules(
+    (_HOOKS, "ValidatingAdmissionPolicy"): KindRules(
         generation=True,
         unconditional_update=False,
         status_keeps_metadata=True,
         reset_fields=METADATA_TOO,
         validate=(policies.validating_policy,),
     ),
-    (_HOOKS, "ValidatingAdmissionPolicyBinding"): Rules(
+    (_HOOKS, "ValidatingAdmissionPolicyBinding"): KindRules(
         generation=True, unconditional_update=False, validate=(policies.validating_binding,)
     ),
-    (_HOOKS, "MutatingAdmissionPolicy"): Rules(
+    (_HOOKS, "MutatingAdmissionPolicy"): KindRules(
         generation=True, unconditional_update=False, validate=(policies.mutating_policy,)
     ),
-    (_HOOKS, "MutatingAdmissionPolicyBinding"): Rules(
+    (_HOOKS, "MutatingAdmissionPolicyBinding"): KindRules(
         generation=True, unconditional_update=False, validate=(policies.mutating_binding,)
     ),
-    ("apiextensions.k8s.io", "CustomResourceDefinition"): Rules(generation=True, unconditional_update=False),
-    ("certificates.k8s.io", "CertificateSigningRequest"): Rules(
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): KindRules(generation=True, unconditional_update=False),
+    ("certificates.k8s.io", "CertificateSigningRequest"): KindRules(
         name_errors=any_segment,
         update={
             "": groups.freeze_spec,
@@ -171,32 +171,32 @@ GROUP_RULES: Mapping[tuple[str, str], Rules] = {
         },
         validate=(certificates.request,),
     ),
-    ("certificates.k8s.io", "ClusterTrustBundle"): Rules(
+    ("certificates.k8s.io", "ClusterTrustBundle"): KindRules(
         unconditional_update=False,
         name_errors=any_segment,
         validate=(certificates.trust_bundle,),
         validate_new=(certificates.trust_anchors,),
         validate_update=(certificates.update_trust_bundle,),
     ),
-    ("certificates.k8s.io", "PodCertificateRequest"): Rules(
+    ("certificates.k8s.io", "PodCertificateRequest"): KindRules(
         unconditional_update=False,
         validate=(certificates.pod_certificate,),
         validate_update=(certificates.update_pod_certificate,),
         validate_status=(certificates.statuses,),
     ),
-    ("apiregistration.k8s.io", "APIService"): Rules(
+    ("apiregistration.k8s.io", "APIService"): KindRules(
         name_errors=any_segment,
         unconditional_update=False,
         validate=(certificates.api_service,),
         validate_status=(certificates.statuses,),
     ),
-    (_FLOW, "FlowSchema"): Rules(
+    (_FLOW, "FlowSchema"): KindRules(
         generation=True, status_keeps_metadata=True, reset_fields=METADATA_TOO, validate=(flow.flow_schema,)
     ),
-    (_FLOW, "PriorityLevelConfiguration"): Rules(
+    (_FLOW, "PriorityLevelConfiguration"): KindRules(
         generation=True, status_keeps_metadata=True, reset_fields=METADATA_TOO, validate=(flow.priority_level,)
     ),
-    ("storage.k8s.io", "StorageClass"): Rules(
+    ("storage.k8s.io", "StorageClass"): KindRules(
         validate=(validation_groups.storage_class, storage.topologies),
         validate_update=(validation_groups.update_storage_class,),
     ),

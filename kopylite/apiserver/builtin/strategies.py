@@ -10,7 +10,7 @@ from kopylite.apiserver.builtin import data, defaults_core, defaults_groups
 from kopylite.apiserver.builtin.codec import Codecs, TypeCodec
 from kopylite.apiserver.builtin.conversion import CONVERSIONS
 from kopylite.apiserver.builtin.fields import FIELDS
-from kopylite.apiserver.builtin.rules import Rules
+from kopylite.apiserver.builtin.rules import KindRules
 from kopylite.apiserver.builtin.rules_core import CORE_RULES
 from kopylite.apiserver.builtin.rules_groups import GROUP_RULES
 from kopylite.apiserver.builtin.scalars import Reading, Undecodable
@@ -39,9 +39,9 @@ class BuiltinStrategy:
     environment: Environment
 
     @cached_property
-    def _rules(self) -> Rules:
+    def _rules(self) -> KindRules:
         group = self.api_version.rpartition("/")[0]
-        return RULES.get((group, self.kind), Rules())
+        return RULES.get((group, self.kind), KindRules())
 
     @cached_property
     def _codec(self) -> TypeCodec:

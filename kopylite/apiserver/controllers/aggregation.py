@@ -8,7 +8,7 @@ from kopylite.apiserver.controllers.actor import Actor
 from kopylite.apiserver.controllers.worklist import WorkList
 from kopylite.apiserver.core import Core
 from kopylite.apiserver.request.selectors import parse_label_selector, selector_text
-from kopylite.apiserver.storage.history import Change
+from kopylite.apiserver.storage.history import StoredChange
 
 NAME = "clusterrole-aggregation-controller"
 STORAGE = "clusterroles.rbac.authorization.k8s.io"
@@ -29,7 +29,7 @@ class ClusterRoleAggregator:
     async def run(self) -> None:
         await self._work.run()
 
-    def observe(self, storage: str, change: Change) -> None:
+    def observe(self, storage: str, change: StoredChange) -> None:
         if storage == STORAGE:
             self._note_all()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kopylite.apiserver.crd.serving import STORAGE as CRD_STORAGE
-from kopylite.apiserver.storage.history import Change
+from kopylite.apiserver.storage.history import StoredChange
 from kopylite.apiserver.world import World
 from kopylite.apiserver.writes.metadata import timestamp
 
@@ -53,7 +53,7 @@ class ApiServices:
             if present[name].labels == {_LABEL: "true"}:
                 store.delete(STORAGE, name, present[name])
 
-    def _observe(self, storage: str, change: Change) -> None:
+    def _observe(self, storage: str, change: StoredChange) -> None:
         if storage == CRD_STORAGE:
             self.publish()
 

@@ -14,14 +14,14 @@ from kopylite.apiserver.controllers.publisher import NamespacePublisher
 from kopylite.apiserver.controllers.quotas import QuotaController
 from kopylite.apiserver.core import Core
 from kopylite.apiserver.depth import deep, deep_stack
-from kopylite.apiserver.storage.history import Change
+from kopylite.apiserver.storage.history import StoredChange
 from kopylite.errors import UsageError
 
 
 class Controller(Protocol):
     """Notes changes in the turn in which they happen, and works them off in `run`."""
 
-    def observe(self, storage: str, change: Change) -> None: ...
+    def observe(self, storage: str, change: StoredChange) -> None: ...
     def begin(self) -> None:
         """Look at everything that is stored already."""
 

@@ -10,7 +10,7 @@ from kopylite.apiserver.controllers.worklist import WorkList
 from kopylite.apiserver.core import Core
 from kopylite.apiserver.crd.serving import STORAGE as CRDS
 from kopylite.apiserver.resources.registry import Resource
-from kopylite.apiserver.storage.history import DELETED, Change, Record
+from kopylite.apiserver.storage.history import DELETED, Record, StoredChange
 from kopylite.apiserver.writes.metadata import FOREGROUND, ORPHAN, timestamp
 from kopylite.errors import NotFound
 
@@ -57,7 +57,7 @@ class GarbageCollector:
     async def run(self) -> None:
         await self._work.run()
 
-    def observe(self, storage: str, change: Change) -> None:
+    def observe(self, storage: str, change: StoredChange) -> None:
         item = Item(storage, change.record.key)
         if change.type == DELETED:
             self._deleted(item, change.record)

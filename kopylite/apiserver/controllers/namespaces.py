@@ -11,7 +11,7 @@ from kopylite.apiserver.controllers.ownership import ownership_of
 from kopylite.apiserver.controllers.worklist import WorkList
 from kopylite.apiserver.core import Core
 from kopylite.apiserver.resources.registry import Resource
-from kopylite.apiserver.storage.history import DELETED, Change, Record
+from kopylite.apiserver.storage.history import DELETED, Record, StoredChange
 from kopylite.apiserver.writes.metadata import timestamp
 from kopylite.errors import NotFound
 
@@ -46,7 +46,7 @@ class NamespaceController:
     async def run(self) -> None:
         await self._work.run()
 
-    def observe(self, storage: str, change: Change) -> None:
+    def observe(self, storage: str, change: StoredChange) -> None:
         if storage == STORAGE:
             if change.type == DELETED:
                 self._terminating.discard(change.record.key)

@@ -9,7 +9,7 @@ from kopylite.apiserver.controllers.actor import MERGE, Actor
 from kopylite.apiserver.controllers.ownership import ownership_of
 from kopylite.apiserver.controllers.worklist import WorkList
 from kopylite.apiserver.core import Core
-from kopylite.apiserver.storage.history import DELETED, Change, Record
+from kopylite.apiserver.storage.history import DELETED, Record, StoredChange
 from kopylite.errors import AlreadyExists, NotFound
 
 NAME = "root-ca-cert-publisher"
@@ -57,7 +57,7 @@ class NamespacePublisher:
     async def run(self) -> None:
         await self._work.run()
 
-    def observe(self, storage: str, change: Change) -> None:
+    def observe(self, storage: str, change: StoredChange) -> None:
         if storage == "namespaces":
             if change.type != DELETED:
                 self._note(change.record)

@@ -10,7 +10,7 @@ from kopylite.apiserver.admission.quotas import STORAGE, Quotas
 from kopylite.apiserver.controllers.actor import Actor
 from kopylite.apiserver.controllers.worklist import WorkList
 from kopylite.apiserver.core import Core
-from kopylite.apiserver.storage.history import MODIFIED, Change
+from kopylite.apiserver.storage.history import MODIFIED, StoredChange
 from kopylite.errors import NotFound
 
 NAME = "resourcequota-controller"
@@ -36,7 +36,7 @@ class QuotaController:
     async def run(self) -> None:
         await self._work.run()
 
-    def observe(self, storage: str, change: Change) -> None:
+    def observe(self, storage: str, change: StoredChange) -> None:
         namespace = change.record.namespace
         if storage == STORAGE and change.type == MODIFIED and _same_spec(change):
             asyncio.get_running_loop().call_later(RESYNC_SECONDS, self._work.add, namespace)
@@ -63,5 +63,5 @@ class QuotaController:
                 continue  # it went meanwhile
 
 
-def _same_spec(change: Change) -> bool:
+def _same_spec(change: StoredChange) -> bool:
     return change.previous is not None and change.previous.decode()["spec"] == change.record.decode()["spec"]

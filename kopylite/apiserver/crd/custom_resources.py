@@ -15,7 +15,7 @@ from kopylite.apiserver.schema.node import SchemaNode
 from kopylite.apiserver.schema.objectmeta import MetadataError, coerce_embedded, decode_metadata, embedded_errors
 from kopylite.apiserver.schema.prune import drop_nulls, prune
 from kopylite.apiserver.schema.ratchet import Correlation
-from kopylite.apiserver.schema.rules import Rules
+from kopylite.apiserver.schema.rules import CelRules
 from kopylite.apiserver.schema.validate import Validator
 from kopylite.apiserver.writes.metadata import annotations_too_long
 from kopylite.errors import BadRequest
@@ -79,7 +79,7 @@ class CustomResourceStrategy:
         self._stored = frozenset(stored)
         self._validator = Validator(schema)
         self._status_validator = Validator((schema.get("properties") or {}).get("status") or {}, "status")
-        self._rules = Rules(schema)
+        self._rules = CelRules(schema)
 
     def reset_fields(self, subresource: str) -> tuple[str, ...]:
         if subresource == "status":

@@ -20,7 +20,7 @@ from kopylite.apiserver.patching.apply import update_managed_fields
 from kopylite.apiserver.request.options import DeleteOptions
 from kopylite.apiserver.request.request import Request, Target
 from kopylite.apiserver.resources.registry import Resource
-from kopylite.apiserver.storage.history import DELETED, Change, Record
+from kopylite.apiserver.storage.history import DELETED, Record, StoredChange
 from kopylite.apiserver.world import Call, World
 from kopylite.apiserver.writes.metadata import timestamp
 from kopylite.apiserver.writes.writer import is_finished
@@ -54,7 +54,7 @@ class CrdServing:
     def _records(self) -> list[Record]:
         return list(self._world.store.collection(STORAGE).records.values())
 
-    def _observe(self, storage: str, change: Change) -> None:
+    def _observe(self, storage: str, change: StoredChange) -> None:
         if storage == STORAGE:
             if change.type == DELETED:
                 self._stop_serving(change.record.name)

@@ -10,7 +10,7 @@ import msgspec
 from kopylite.apiserver.printers.tables import TableView, partial_metadata
 from kopylite.apiserver.request.negotiation import JSON, Media
 from kopylite.apiserver.resources.registry import Resource
-from kopylite.apiserver.storage.history import Change, Record
+from kopylite.apiserver.storage.history import Record, StoredChange
 from kopylite.apiserver.world import World, body_in, object_in
 from kopylite.errors import NotAcceptable
 
@@ -70,7 +70,7 @@ class View:
         }
         return msgspec.json.encode(document)[:-1] + b',"items":[' + b",".join(bodies) + b"]}"
 
-    def change(self, kind: str, change: Change, record: Record) -> bytes:
+    def change(self, kind: str, change: StoredChange, record: Record) -> bytes:
         """The watch event `kind` of a change, showing `record`: made once for all watchers of this form."""
         if self._table:
             return self.event(kind, record)

@@ -9,7 +9,16 @@ from kopylite.apiserver.reads.lists import matcher, wait_for_version
 from kopylite.apiserver.reads.views import View
 from kopylite.apiserver.request.negotiation import Media
 from kopylite.apiserver.request.options import ListOptions
-from kopylite.apiserver.storage.history import ADDED, DELETED, MODIFIED, Change, Compacted, Outrun, Record, Subscription
+from kopylite.apiserver.storage.history import (
+    ADDED,
+    DELETED,
+    MODIFIED,
+    Compacted,
+    Outrun,
+    Record,
+    StoredChange,
+    Subscription,
+)
 from kopylite.apiserver.world import Call, World
 from kopylite.errors import Expired
 
@@ -117,7 +126,7 @@ class Watch:
         last = self._deadline - _LAST_BOOKMARK_SECONDS
         return min(now + BOOKMARK_SECONDS, last) if now < last else self._deadline
 
-    def _frames(self, changes: list[Change]) -> list[bytes]:
+    def _frames(self, changes: list[StoredChange]) -> list[bytes]:
         frames = []
         for change in changes:
             if not change.record.key.startswith(self._prefix) or change.version <= self._sent:
@@ -147,7 +156,7 @@ class _Ended(Exception):
     """A hook has ended the stream."""
 
 
-def _seen(change: Change, matches: Matches | None) -> tuple[str, Record | None]:
+def _seen(change: StoredChange, matches: Matches | None) -> tuple[str, Record | None]:
     """How a watcher with these selectors sees a change: the event's type and object; None: not at all."""
     if matches is None:
         return change.type, change.record

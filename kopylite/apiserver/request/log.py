@@ -1,4 +1,4 @@
-"""RequestLog: what clients have asked, for tests to look at. The newest requests, in order."""
+"""AccessLog: what clients have asked, for tests to look at. The newest requests, in order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_BODY_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class LoggedRequest:
+class AccessLogEntry:
     """One finished request; a watch is logged when it begins.
 
     Attributes:
@@ -23,7 +23,7 @@ class LoggedRequest:
         target: verb, resource, namespace, name.
         query: the parameters, with all values of each.
         status: the HTTP status of the answer.
-        body, answer: only with `RequestLog.bodies`; the answer of a watch is empty.
+        body, answer: only with `AccessLog.bodies`; the answer of a watch is empty.
     """
 
     moment: float
@@ -37,7 +37,7 @@ class LoggedRequest:
     answer: bytes = b""
 
 
-class RequestLog:
+class AccessLog:
     """Iterate to read, oldest first; `clear()` before the part of a test that counts.
 
     Attributes:
@@ -45,14 +45,14 @@ class RequestLog:
     """
 
     def __init__(self) -> None:
-        self._entries: deque[LoggedRequest] = deque()
+        self._entries: deque[AccessLogEntry] = deque()
         self._bytes = 0
         self.bodies = False
 
     def add(self, moment: float, request: Request, target: Target, response: Response) -> None:
         kept = (request.body, response.body) if self.bodies else (b"", b"")
         self._bytes += sum(map(len, kept))
-        entry = LoggedRequest(
+        entry = AccessLogEntry(
             moment, request.user.name, request.agent, request.method, target, request.query, response.status, *kept
         )
         if len(self._entries) == MAX_ENTRIES:
@@ -69,7 +69,7 @@ class RequestLog:
         self._entries.clear()
         self._bytes = 0
 
-    def __iter__(self) -> Iterator[LoggedRequest]:
+    def __iter__(self) -> Iterator[AccessLogEntry]:
         return iter(list(self._entries))
 
     def __len__(self) -> int:

@@ -16,7 +16,7 @@ from kopylite.apiserver.schema.prune import prune_value
 from kopylite.apiserver.schema.ratchet import same_json
 from kopylite.apiserver.schema.rule_costs import CostTotal, elements
 from kopylite.apiserver.schema.rule_forms import rule_form_errors
-from kopylite.apiserver.schema.rules import Rules, rule_errors
+from kopylite.apiserver.schema.rules import CelRules, rule_errors
 from kopylite.apiserver.schema.structural import Schema, branches, structural_errors
 from kopylite.apiserver.schema.validate import Validator
 
@@ -145,7 +145,7 @@ def _default_errors(schema: Schema, path: str, *, root: bool = False) -> Iterato
             yield errors.invalid(where, value, str(error))
         else:
             found = embedded_errors(value, node, where) or Validator(schema, where).validate(value)
-            yield from found or Rules(schema, root=False).validate(value, value, None, where)
+            yield from found or CelRules(schema, root=False).validate(value, value, None, where)
     if isinstance(schema.get("items"), dict):
         yield from _default_errors(schema["items"], child(path, "items"))
     for name, inner in (schema.get("properties") or {}).items():

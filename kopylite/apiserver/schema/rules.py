@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kopylite.apiserver.schema.cel.rulebook import RuleNode
 
 
-class Rules:
+class CelRules:
     """All rules of a schema, compiled.
 
     Args:

@@ -63,7 +63,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
 
 
 @dataclass(slots=True, eq=False)
-class Change:
+class StoredChange:
     """One write as watchers see it.
 
     Attributes:
@@ -98,7 +98,7 @@ class Subscription:
         self.position = position
         collection.subscriptions.add(self)
 
-    def take(self, limit: int = 256) -> list[Change]:
+    def take(self, limit: int = 256) -> list[StoredChange]:
         """The next changes in order, at most `limit`, none if there are none yet. Raises Outrun."""
         log = self._collection
         start = self.position - log.first
@@ -143,14 +143,14 @@ class Collection:
         self.keys: list[str] = []
         self.oldest = oldest
         self.first = 0
-        self.changes: list[Change] = []
+        self.changes: list[StoredChange] = []
         self.waiters: list[asyncio.Future[None]] = []
         # Weak: a stream that nobody ever began to read must not hold the history.
         self.subscriptions: weakref.WeakSet[Subscription] = weakref.WeakSet()
         self.changes_bytes = 0
         self.closed = False
 
-    def apply(self, change: Change) -> None:
+    def apply(self, change: StoredChange) -> None:
         """Take in a change whose version is newer than all before, and wake the watchers."""
         key = change.record.key
         if change.type == DELETED:

@@ -18,7 +18,7 @@ from typing import Any, Final, Self
 
 import msgspec
 
-from kopylite.apiserver.storage.history import DELETED, Change, Record
+from kopylite.apiserver.storage.history import DELETED, Record, StoredChange
 from kopylite.apiserver.storage.store import Store
 from kopylite.boundary import read, say
 from kopylite.clock import Clock
@@ -104,7 +104,7 @@ class DataFile:
             raise UsageError(f"the data file {self.path} holds other objects already: move it away, or begin with them")
         store.journal = self
 
-    def write(self, storage: str, change: Change) -> None:
+    def write(self, storage: str, change: StoredChange) -> None:
         """Put one change on disk.
 
         Raises:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from kopylite.apiserver.storage.history import ADDED, DELETED, MODIFIED, Change, Collection, Record
+from kopylite.apiserver.storage.history import ADDED, DELETED, MODIFIED, Collection, Record, StoredChange
 from kopylite.clock import SYSTEM_CLOCK, Clock
 
 # A real server's counter is past the bootstrap objects when the first client comes.
@@ -47,7 +47,7 @@ class TooLarge(Exception):
 class Journal(Protocol):
     """Where a store puts each change before it happens."""
 
-    def write(self, storage: str, change: Change) -> None:
+    def write(self, storage: str, change: StoredChange) -> None:
         """Keep a change. Whatever it raises comes out of the write, which then has not happened."""
 
     def drop(self, storage: str) -> None:
@@ -75,7 +75,7 @@ class Store:
         self.version = version
         self.step = 1
         self.compacted = 0
-        self.observers: list[Callable[[str, Change], None]] = []
+        self.observers: list[Callable[[str, StoredChange], None]] = []
         self.journal: Journal | None = None
         self.history_events = history_events
         self.history_seconds = history_seconds
@@ -203,7 +203,7 @@ class Store:
 
     def _commit(self, storage: str, kind: str, record: Record, previous: Record | None) -> Record:
         now = self._clock.monotonic()
-        change = Change(kind, record, previous, now)
+        change = StoredChange(kind, record, previous, now)
         if self.journal is not None:
             self.journal.write(storage, change)
         self.version = record.version

@@ -25,7 +25,7 @@ from kopylite.apiserver.writes.decoding import (
 )
 from kopylite.apiserver.writes.writer import (
     PATCH_RETRIES,
-    Change,
+    UpdateFunc,
     UpdatePolicy,
     Writer,
     Written,
@@ -98,7 +98,9 @@ def _object(value: Any) -> dict[str, Any]:
     return value
 
 
-def _patch_change(call: Call, function: Callable[[dict[str, Any]], dict[str, Any]], options: WriteOptions) -> Change:
+def _patch_change(
+    call: Call, function: Callable[[dict[str, Any]], dict[str, Any]], options: WriteOptions
+) -> UpdateFunc:
     def change(live: dict[str, Any] | None) -> dict[str, Any]:
         assert live is not None, "only apply creates"
         patched = function(live)
@@ -197,7 +199,7 @@ def _check_repeated(call: Call, field_validation: str) -> None:
     call.warnings.extend(text for text in repeated if text not in call.warnings)
 
 
-def _apply_change(world: World, call: Call, config: dict[str, Any], options: WriteOptions) -> Change:
+def _apply_change(world: World, call: Call, config: dict[str, Any], options: WriteOptions) -> UpdateFunc:
     def change(live: dict[str, Any] | None) -> dict[str, Any]:
         wanted = config["metadata"]
         if live is None and wanted.get("uid"):

@@ -36,7 +36,7 @@ GENERATE_NAME_TRIES = 8
 PATCH_RETRIES = 5
 
 # From the stored object (None: it does not exist) to the wanted one. May raise ApiError.
-Change = Callable[[dict[str, Any] | None], dict[str, Any]]
+UpdateFunc = Callable[[dict[str, Any] | None], dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ class Writer:
         )
         return Written(record.body, created=True)
 
-    async def update(self, call: Call, change: Change, options: WriteOptions, policy: UpdatePolicy) -> Written:
+    async def update(self, call: Call, change: UpdateFunc, options: WriteOptions, policy: UpdatePolicy) -> Written:
         """Replace the object that the path names by `change(stored)`.
 
         Raises:
@@ -152,7 +152,7 @@ class Writer:
         raise modified(call)
 
     async def _update(
-        self, call: Call, record: Record, change: Change, options: WriteOptions, policy: UpdatePolicy
+        self, call: Call, record: Record, change: UpdateFunc, options: WriteOptions, policy: UpdatePolicy
     ) -> Written:
         resource, strategy = call.resource, call.resource.strategy
         live = object_in(resource, record)

@@ -10,11 +10,11 @@ import pytest
 from kopylite.apiserver.access.authentication import (
     API_AUDIENCE,
     Authenticator,
-    Identity,
+    TokenIdentity,
     TokenRefused,
     certificate_user,
 )
-from kopylite.apiserver.access.authorization import AllowAll, Decision, Rules
+from kopylite.apiserver.access.authorization import AllowAll, Decision, SubjectRules
 from kopylite.apiserver.access.impersonation import Impersonator
 from kopylite.apiserver.request.request import ADMIN, Target, User
 from kopylite.apiserver.server import ApiServer, ApiServerOptions
@@ -96,7 +96,7 @@ async def test_everybody_known_may_look_around_and_ask_about_himself(guarded: Ap
     assert (await guarded.respond("GET", "/healthz", user=User())).status == 200
 
 
-def identify(api: Api, token: str, *audiences: str) -> Identity:
+def identify(api: Api, token: str, *audiences: str) -> TokenIdentity:
     return api.server.assembly.authenticator.identify(token, audiences)
 
 
@@ -192,7 +192,7 @@ class Nobody:
     def authorize(self, user: User, target: Target) -> Decision:
         return Decision((target.verb, target.resource, target.name) in self._allowed)
 
-    def rules(self, user: User, namespace: str) -> Rules:
+    def rules(self, user: User, namespace: str) -> SubjectRules:
         raise NotImplementedError
 
 

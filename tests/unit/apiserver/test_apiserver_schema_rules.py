@@ -8,7 +8,7 @@ import pytest
 
 from kopylite.apiserver.schema.node import SchemaNode
 from kopylite.apiserver.schema.ratchet import Correlation
-from kopylite.apiserver.schema.rules import Rules, rule_errors
+from kopylite.apiserver.schema.rules import CelRules, rule_errors
 
 INTEGER: dict[str, Any] = {"type": "integer"}
 STRING: dict[str, Any] = {"type": "string", "maxLength": 10}
@@ -26,7 +26,7 @@ def spec_of(properties: dict[str, Any], *rules: Any) -> dict[str, Any]:
 
 def verdict(schema: dict[str, Any], spec: Any, old: Any = None) -> list[str]:
     before = None if old is None else {"spec": old}
-    return [str(error) for error in Rules(schema).validate({"spec": spec}, before, None)]
+    return [str(error) for error in CelRules(schema).validate({"spec": spec}, before, None)]
 
 
 def test_a_broken_rule_fails_with_its_message_or_its_text() -> None:
@@ -122,7 +122,7 @@ class TestTransitions:
         new, old = {"spec": {"a": 1, "b": 2}}, {"spec": {"a": 1, "b": 1}}
         told: list[str] = []
         correlation = Correlation(new, old, SchemaNode(schema))
-        assert Rules(schema).validate(new, old, correlation, ratcheted=told) == []
+        assert CelRules(schema).validate(new, old, correlation, ratcheted=told) == []
         assert told == ["spec.a: Invalid value: 1: failed rule: self > 5"]
 
 
@@ -134,12 +134,12 @@ def test_nulls_have_no_rules_and_do_not_exist() -> None:
 def test_the_whole_object_shows_its_name_and_type() -> None:
     schema = ruled({"type": "object"}, "self.metadata.name == 'a' && self.kind == 'A'")
     obj = {"apiVersion": "v1", "kind": "A", "metadata": {"name": "b"}}
-    assert [e.field for e in Rules(schema).validate(obj, None, None)] == ["<nil>"]
-    assert Rules(schema).validate({**obj, "metadata": {"name": "a"}}, None, None) == []
+    assert [e.field for e in CelRules(schema).validate(obj, None, None)] == ["<nil>"]
+    assert CelRules(schema).validate({**obj, "metadata": {"name": "a"}}, None, None) == []
 
 
 def test_a_schema_without_rules_is_false() -> None:
-    assert not Rules({"type": "object", "properties": {"a": INTEGER}})
+    assert not CelRules({"type": "object", "properties": {"a": INTEGER}})
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 
 from kopylite.cache import Delta, Informer, Scope
 from kopylite.cache.informer import BATCH
-from kopylite.cache.steps import Snapshot
+from kopylite.cache.steps import Replacement
 from kopylite.client.listwatch import ListWatch
 from kopylite.clock import SYSTEM_CLOCK
 from kopylite.errors import ConnectionFailed
@@ -46,7 +46,7 @@ def names(deltas: list[Delta]) -> list[str]:
 async def first_state(informer: Informer, count: int) -> None:
     """Give it a state, as its reflector would."""
     records = [thing(f"t{number}") for number in range(count)]
-    await informer.replace(Snapshot(spaces(records), "1", True))
+    await informer.replace(Replacement(spaces(records), "1", True))
 
 
 async def test_every_handler_hears_everything_in_order_and_the_store_knows_it_first() -> None:

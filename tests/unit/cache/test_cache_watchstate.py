@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kopylite.cache.record import Bookmark, Page
-from kopylite.cache.steps import FindKind, ListPage, OpenWatch, Probe, Sleep
+from kopylite.cache.steps import FetchPage, FindKind, OpenWatch, Probe, Sleep
 from kopylite.cache.watchstate import WatchState
 from kopylite.errors import ConnectionFailed, Expired, KindNotFound, StreamBroken
 
@@ -34,7 +34,7 @@ def test_after_an_outage_an_expired_version_leads_to_a_list_at_once_but_a_storm_
     assert isinstance(state.next(0.5), Probe)
     state.probed("120", 1060.0)
     expire(state, 1060.0)
-    assert isinstance(state.next(0.5), ListPage)
+    assert isinstance(state.next(0.5), FetchPage)
     state.listed(Page([], "120", ""))
     expire(state, 1061.0)
     pause = state.next(0.5)
@@ -64,7 +64,7 @@ def test_a_watch_that_lived_for_a_minute_lets_the_next_list_be_forced_at_once() 
     state = watching()
     for now in (1.0, 61.5, 122.0):
         state.failed(Expired("too old resource version"), now, 0.5)
-        assert isinstance(state.next(0.5), ListPage), "each watch since the last list has lived for a minute"
+        assert isinstance(state.next(0.5), FetchPage), "each watch since the last list has lived for a minute"
         state.listed(Page([], "100", ""))
         open_watch(state, now)
 

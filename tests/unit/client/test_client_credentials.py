@@ -17,7 +17,7 @@ import trustme
 from kopylite.client import execplugin
 from kopylite.client.credentials import (
     CachedCredentials,
-    Identity,
+    ClientIdentity,
     KeyPair,
     StaticCredentials,
     basic,
@@ -51,7 +51,7 @@ def runs(folder: Path) -> int:
 
 
 def test_secrets_are_in_no_repr() -> None:
-    identity = Identity("Bearer hush", KeyPair(b"hush", b"hush"))
+    identity = ClientIdentity("Bearer hush", KeyPair(b"hush", b"hush"))
     assert "hush" not in repr(identity)
     assert "hush" not in repr(identity.key_pair)
     assert "hush" not in repr(StaticCredentials(identity))
@@ -142,7 +142,7 @@ async def test_a_token_file_that_no_header_can_hold_is_refused_without_being_sho
 async def test_requests_at_the_same_time_share_one_load() -> None:
     loads = 0
 
-    async def load() -> Identity:
+    async def load() -> ClientIdentity:
         nonlocal loads
         loads += 1
         await anyio.lowlevel.checkpoint()
@@ -158,12 +158,12 @@ async def test_requests_at_the_same_time_share_one_load() -> None:
 async def test_a_failure_that_nobody_foresaw_leaves_the_old_identity_in_use_too() -> None:
     clock, loads = VirtualClock(), 0
 
-    async def load() -> Identity:
+    async def load() -> ClientIdentity:
         nonlocal loads
         loads += 1
         if loads != 2:
             raise RuntimeError("token=hush")
-        return Identity("Bearer t", lifetime=60)
+        return ClientIdentity("Bearer t", lifetime=60)
 
     credentials = CachedCredentials(load, clock=clock)
     with pytest.raises(KubeconfigError, match="cannot be loaded: RuntimeError") as caught:
@@ -177,7 +177,7 @@ async def test_a_failure_that_nobody_foresaw_leaves_the_old_identity_in_use_too(
 async def test_rejections_in_a_row_cause_one_load_per_interval() -> None:
     clock = VirtualClock()
 
-    async def load() -> Identity:
+    async def load() -> ClientIdentity:
         return bearer("rejected")
 
     credentials = CachedCredentials(load, min_interval=10, clock=clock)

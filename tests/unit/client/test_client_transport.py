@@ -11,7 +11,7 @@ import pytest
 import trustme
 
 from kopylite.client.config import ClientConfig
-from kopylite.client.credentials import CachedCredentials, Identity, StaticCredentials, bearer, token_file
+from kopylite.client.credentials import CachedCredentials, ClientIdentity, StaticCredentials, bearer, token_file
 from kopylite.client.tls import TlsSettings
 from kopylite.client.transport import AiohttpTransport
 from kopylite.client.verbs import ApiRequest
@@ -178,7 +178,7 @@ async def test_a_401_renews_the_credentials_once(open_to: Opener, tmp_path: Path
 async def test_a_lasting_401_is_an_answer_after_one_renewal(open_to: Opener) -> None:
     loads = 0
 
-    async def load() -> Identity:
+    async def load() -> ClientIdentity:
         nonlocal loads
         loads += 1
         return bearer(str(loads))

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from kopylite.controller.reasons import MAX_CAUSES, MAX_REASONS, MORE, REQUEUE_AFTER, Reasons
-from kopylite.reconcile.chains import Change, Version
+from kopylite.reconcile.chains import ChangeReason, Version
 
 
 def test_reasons_are_merged_in_order_and_without_repeats_until_they_are_taken() -> None:
@@ -23,8 +23,8 @@ def test_a_key_carries_a_bounded_number_of_reasons_and_says_that_there_were_more
     assert len(found) == MAX_REASONS + 1
 
 
-def change(number: int) -> Change:
-    return Change.of("child updated", Version("uid", str(number)))
+def change(number: int) -> ChangeReason:
+    return ChangeReason.of("child updated", Version("uid", str(number)))
 
 
 def test_changes_are_the_causes_of_a_run_as_long_as_nothing_else_is() -> None:

@@ -21,7 +21,7 @@ from kopylite.diagnostics.hotloop import (
     differences,
 )
 from kopylite.objects import Kind
-from kopylite.reconcile.chains import REMEMBERED, Chains, Step, Version
+from kopylite.reconcile.chains import REMEMBERED, ChainLink, Chains, Version
 
 SHOP = Kind("example.com/v1", "Shop")
 JSON = st.recursive(
@@ -45,7 +45,7 @@ class World:
         self.told: list[str] = []
         self.now = 1000.0
 
-    def write(self, name: str, body: object, step: Step | None = None) -> Version:
+    def write(self, name: str, body: object, step: ChainLink | None = None) -> Version:
         """Somebody writes an object; `step`: it is this run."""
         self.version += 1
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()
