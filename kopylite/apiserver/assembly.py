@@ -82,9 +82,9 @@ class Assembly:
         self._tokens = ServiceAccountTokens(world, key)
         self.openid = OpenId(key)
         self.authenticator = Authenticator(access.tokens, anonymous=access.anonymous, lookup=self._tokens.read)
-        limits = LimitRanger(world)
-        world.mutating += [limits.mutate, EscalationCheck(authorizer, rbac), RuntimeClasses(world), note_requester]
-        world.validating += [limits.validate, PodSecurity(world), CertificateSigners(authorizer)]
+        limits, classes = LimitRanger(world), RuntimeClasses(world)
+        world.mutating += [limits.mutate, EscalationCheck(authorizer, rbac), classes.mutate, note_requester]
+        world.validating += [limits.validate, PodSecurity(world), classes.validate, CertificateSigners(authorizer)]
         CrdServing(world, self.core.deleter)
         self.api_services = ApiServices(world)
         self._join_special(authorizer)

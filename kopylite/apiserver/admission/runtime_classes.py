@@ -14,31 +14,19 @@ _OVERHEAD = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined O
 
 
 class RuntimeClasses:
-    """A mutating plug-in."""
+    """Two plug-ins: `mutate` adds what the class says, `validate` refuses an overhead that no class knows."""
 
     def __init__(self, world: World) -> None:
         self._world = world
 
-    async def __call__(self, admission: Admission) -> None:
+    async def mutate(self, admission: Admission) -> None:
         """Raises Forbidden: there is no such class, or the pod says otherwise than it."""
-        call, pod = admission.call, admission.obj
-        if call.resource.storage != "pods" or call.target.subresource or admission.operation != "CREATE" or pod is None:
+        pod = admission.obj
+        if not _is_new_pod(admission) or pod is None:
             return
-        spec = pod["spec"]
-        name = spec.get("runtimeClassName")
-        found: dict[str, Any] = {}
-        if name is not None:
-            stored = self._world.lookup("node.k8s.io", "runtimeclasses", "", name)
-            if stored is None:
-                raise forbidden(admission, f"pod rejected: RuntimeClass {go_quote(name)} not found")
-            found = stored
-        overhead = found.get("overhead")
-        if overhead is None:
-            if spec.get("overhead"):
-                text = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
-                raise forbidden(admission, text)
-        else:
-            fixed = overhead.get("podFixed") or {}
+        spec, found = pod["spec"], self._class(admission, pod)
+        if found.get("overhead") is not None:
+            fixed = found["overhead"].get("podFixed") or {}
             if spec.get("overhead") and quantities(spec["overhead"]) != quantities(fixed):
                 raise forbidden(admission, _OVERHEAD)
             if fixed:
@@ -48,6 +36,29 @@ class RuntimeClasses:
         scheduling = found.get("scheduling")
         if scheduling is not None:
             _place(admission, spec, scheduling)
+
+    async def validate(self, admission: Admission) -> None:
+        """Raises Forbidden: the pod has an overhead, and its class has none."""
+        pod = admission.obj
+        if not _is_new_pod(admission) or pod is None or not pod["spec"].get("overhead"):
+            return
+        if self._class(admission, pod).get("overhead") is None:
+            text = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
+            raise forbidden(admission, text)
+
+    def _class(self, admission: Admission, pod: dict[str, Any]) -> dict[str, Any]:
+        name = pod["spec"].get("runtimeClassName")
+        if name is None:
+            return {}
+        found = self._world.lookup("node.k8s.io", "runtimeclasses", "", name)
+        if found is None:
+            raise forbidden(admission, f"pod rejected: RuntimeClass {go_quote(name)} not found")
+        return found
+
+
+def _is_new_pod(admission: Admission) -> bool:
+    call = admission.call
+    return call.resource.storage == "pods" and not call.target.subresource and admission.operation == "CREATE"
 
 
 def _place(admission: Admission, spec: dict[str, Any], scheduling: dict[str, Any]) -> None:

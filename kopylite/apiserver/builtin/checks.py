@@ -16,6 +16,7 @@ from kopylite.apiserver.schema.field_errors import (
     forbidden,
     invalid,
     required,
+    too_long,
     unsupported,
 )
 from kopylite.apiserver.schema.names import label_errors, label_key_errors, label_value_errors, subdomain_errors
@@ -86,6 +87,41 @@ def domain_path(field: str, value: str) -> Errors:
     if not slash or not domain or not path:
         return [invalid(field, value, 'must be a domain-prefixed path (such as "acme.io/foo")')]
     return texts(field, domain, subdomain_errors(domain))
+
+
+def csi_driver_name(field: str, name: str) -> Errors:
+    """The name of a driver: required, at most 63 bytes, a DNS subdomain in any case."""
+    if not name:
+        return [required(field)]
+    found = [too_long(field, 63)] if len(name.encode()) > 63 else []
+    return found + texts(field, name, subdomain_errors(name.lower()))
+
+
+def no_backsteps(field: str, path: str) -> Errors:
+    """A path that does not lead upwards."""
+    return [invalid(field, path, "must not contain '..'")] if ".." in path.split("/") else []
+
+
+def descending_path(field: str, path: str) -> Errors:
+    """A path that stays in its folder."""
+    absolute = [invalid(field, path, "must be a relative path")] if path.startswith("/") else []
+    return absolute + no_backsteps(field, path)
+
+
+def local_path(field: str, path: str) -> Errors:
+    """A path in a volume that a kubelet writes: names that begin with two dots are its own."""
+    found = descending_path(field, path)
+    if path.startswith("..") and not path.startswith("../"):
+        found.append(invalid(field, path, "must not start with '..'"))
+    return found
+
+
+def template_metadata(metadata: Object, path: str) -> Errors:
+    """The metadata of a template, which has labels and annotations and nothing else."""
+    found = annotation_keys(metadata.get("annotations"), f"{path}.annotations")
+    found += labels(metadata.get("labels"), f"{path}.labels")
+    others = metadata.keys() - {"labels", "annotations", "creationTimestamp"}
+    return found + [forbidden(f"{path}.{field}", "cannot be set") for field in sorted(others)]
 
 
 def labels(values: Mapping[str, str] | None, path: str) -> Errors:

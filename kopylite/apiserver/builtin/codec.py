@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kopylite.apiserver.builtin import data
+from kopylite.apiserver.builtin.gates import GATED
 from kopylite.apiserver.builtin.scalars import SPECIAL, Decoder, Reading, anything, byte_string, mismatch
 
 Object = dict[str, Any]
@@ -40,7 +41,9 @@ class TypeCodec:
         self._omit = frozenset(schema.get(data.OMIT) or ())
         self._go: Mapping[str, str] = schema.get(data.GO_TYPES) or {}
         self._decoders: dict[str, Decoder] | None = None
-        self._own_default = codecs.defaults.get(name.removeprefix("io.k8s.").removeprefix("api."))
+        short = name.removeprefix("io.k8s.").removeprefix("api.")
+        self._own_default = codecs.defaults.get(short)
+        self._gated = GATED.get(short, ())
         self._plain_defaults = {
             field: prop["default"]
             for field, prop in (schema.get("properties") or {}).items()
@@ -84,6 +87,8 @@ class TypeCodec:
         for field in always:
             if field not in obj:
                 obj[field] = self._zero_of(field)
+        for field in self._gated:
+            obj.pop(field, None)
         return obj
 
     def forget_empty_lists(self, obj: Object) -> None:

@@ -238,7 +238,14 @@ def _requested(spec: Object) -> str | None:
 
 
 def _normalize_data_sources(spec: Object) -> None:
+    """A reference into another namespace belongs to a feature that is off; the old field knows two kinds only."""
+    if (spec.get("dataSourceRef") or {}).get("namespace"):
+        del spec["dataSourceRef"]
     source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
+    known = {("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot")}
+    if source is not None and reference is None and (source.get("apiGroup") or "", source.get("kind")) not in known:
+        del spec["dataSource"]
+        source = None
     if source and not reference:
         spec["dataSourceRef"] = dict(source)
     elif reference and not source and not reference.get("namespace"):

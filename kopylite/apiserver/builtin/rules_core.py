@@ -8,6 +8,7 @@ from typing import Any
 from kopylite.apiserver.builtin import preparation_core as core
 from kopylite.apiserver.builtin import preparation_groups as groups
 from kopylite.apiserver.builtin import services, validation_core, validation_services, warnings
+from kopylite.apiserver.builtin import validation_claims as claims
 from kopylite.apiserver.builtin import validation_pods as pods
 from kopylite.apiserver.builtin import validation_resources as resources
 from kopylite.apiserver.builtin import validation_volumes as volumes
@@ -35,6 +36,7 @@ CORE_RULES: Mapping[tuple[str, str], KindRules] = {
         },
         reset_fields={"status": ("spec", "metadata.deletionTimestamp", "metadata.ownerReferences")},
         validate=(pods.pod,),
+        validate_new=(pods.new_pod,),
         validate_update=(pods.update_pod,),
     ),
     ("", "PodTemplate"): KindRules(generation=True, validate=(_pod_template_kind,)),
@@ -74,8 +76,8 @@ CORE_RULES: Mapping[tuple[str, str], KindRules] = {
     ("", "PersistentVolumeClaim"): KindRules(
         update={"": core.update_persistent_volume_claim},
         create=core.create_persistent_volume_claim,
-        validate=(volumes.persistent_volume_claim,),
-        validate_update=(volumes.update_claim,),
+        validate=(claims.persistent_volume_claim,),
+        validate_update=(claims.update_claim,),
     ),
     ("", "Node"): KindRules(
         decode=core.decode_node,

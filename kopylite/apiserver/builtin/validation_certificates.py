@@ -159,6 +159,11 @@ def _issued(certificate: str) -> Errors:
     return []
 
 
+def bundle_name(name: str) -> list[str]:
+    """Why a name that a volume refers to can be no name of a bundle, be it a signer's or not."""
+    return subdomain_errors(name.rpartition(":")[2])
+
+
 def trust_bundle(obj: Object) -> Errors:
     spec = obj["spec"]
     name, signer = obj["metadata"].get("name", ""), spec.get("signerName", "")
@@ -235,11 +240,12 @@ def pod_certificate(obj: Object) -> Errors:
     elif stub and not base64.b64decode(stub).startswith(b"\x30"):
         found.append(invalid("spec.stubPKCS10Request", stub, "must be a valid PKCS#10 CSR"))
     for name in spec.get("unverifiedUserAnnotations") or ():
-        found += _domain_key("spec.unverifiedUserAnnotations", name)
+        found += domain_key("spec.unverifiedUserAnnotations", name)
     return found
 
 
-def _domain_key(field: str, key: str) -> Errors:
+def domain_key(field: str, key: str) -> Errors:
+    """A key of an annotation for the signer: `domain/name`."""
     if "/" not in key:
         return [invalid(field, key, 'must be a domain-prefixed key (such as "acme.io/foo")')]
     return checks.qualified_name(field, key.lower())

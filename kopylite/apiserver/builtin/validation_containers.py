@@ -1,85 +1,181 @@
-"""Validation of containers: names, ports, environment, mounts, probes, resources. Pure."""
+"""Validation of containers of all three sorts: names, ports, resources, restarts. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from kopylite.apiserver.builtin import checks
 from kopylite.apiserver.builtin.checks import Errors, Object
 from kopylite.apiserver.builtin.quantities import parse_quantity
-from kopylite.apiserver.schema.field_errors import duplicate, forbidden, invalid, not_found, required, unsupported
-from kopylite.apiserver.schema.names import label_key_errors, subdomain_errors
+from kopylite.apiserver.builtin.validation_environment import environment, environment_sources
+from kopylite.apiserver.builtin.validation_mounts import mounts
+from kopylite.apiserver.builtin.validation_probes import lifecycle, probes
+from kopylite.apiserver.builtin.validation_resources import container_resource, resource_name
+from kopylite.apiserver.builtin.validation_security import container_context
+from kopylite.apiserver.schema.field_errors import (
+    NOT_FOUND,
+    FieldError,
+    duplicate,
+    forbidden,
+    invalid,
+    not_found,
+    required,
+    too_many,
+    unsupported,
+)
+from kopylite.apiserver.schema.names import label_errors
 
 PROTOCOLS = ("SCTP", "TCP", "UDP")
-_STANDARD = frozenset({"cpu", "memory", "ephemeral-storage", "storage"})
-_ENV_SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
-_ENV_FIELDS = frozenset(
-    {"metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName",
-     "status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs"}
-)  # fmt: skip
-_HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
+PULL_POLICIES = ("Always", "IfNotPresent", "Never")
+_RESTARTS = ("Always", "Never", "OnFailure")
+_ACTIONS = ("Restart", "RestartAllContainers")
+_MOST_RULES, _MOST_CODES = 20, 255
+_NOT_EPHEMERAL = ("ports", "resources", "resizePolicy", "restartPolicy", "restartPolicyRules", "livenessProbe",
+                  "readinessProbe", "startupProbe", "lifecycle")  # fmt: skip
+_EPHEMERAL_TEXT = "cannot be set for an Ephemeral Container"
 
 
-def containers(spec: Object, path: str, volumes: Collection[str]) -> Errors:
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What the containers of a pod are checked against: its spec, its valid volumes, its resource claims."""
+
+    spec: Object
+    volumes: Mapping[str, Object]
+    claims: frozenset[str] = field(default_factory=frozenset)
+
+
+def containers(around: Around, path: str) -> Errors:
     """The plain containers of a pod."""
-    listed = spec.get("containers")
+    listed = around.spec.get("containers")
     if not listed:
         return [required(path)]
     found: Errors = []
     names: set[str] = set()
     for index, container in enumerate(listed):
         where = f"{path}[{index}]"
-        found += _common(container, where, volumes)
+        found += _common(container, where, around)
         if container["name"] in names:
             found.append(duplicate(f"{where}.name", container["name"]))
         names.add(container["name"])
-        found += _lifecycle(container, where)
-        found += _probes(container, where)
-        found += _restart_policy(container, where)
+        found += lifecycle(container, where, around.spec) + probes(container, where, around.spec)
+        found += _restarts(container, where)
     return found + _host_port_conflicts(listed, path)
 
 
-def init_containers(spec: Object, path: str, volumes: Collection[str]) -> Errors:
+def init_containers(around: Around, path: str) -> Errors:
     found: Errors = []
-    names = {c["name"] for c in spec.get("containers") or ()}
-    for index, container in enumerate(spec.get("initContainers") or ()):
+    names = {c["name"] for c in around.spec.get("containers") or ()}
+    for index, container in enumerate(around.spec.get("initContainers") or ()):
         where = f"{path}[{index}]"
-        found += _common(container, where, volumes)
-        if container["name"] in names and container["name"]:
+        found += _common(container, where, around)
+        if container["name"] in names:
             found.append(duplicate(f"{where}.name", container["name"]))
-        names.add(container["name"])
+        names |= {container["name"]} if container["name"] else set()
+        found += _host_port_conflicts([container], path)
+        found += _restarts(container, where)
         if container.get("restartPolicy") == "Always":
-            found += _lifecycle(container, where)
-            found += _probes(container, where)
-        else:
-            text = "may not be set for init containers without restartPolicy=Always"
-            for field in ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe"):
-                if field in container:
-                    found.append(forbidden(f"{where}.{field}", text))
-        found += _restart_policy(container, where)
+            found += lifecycle(container, where, around.spec) + probes(container, where, around.spec)
+            continue
+        text = "may not be set for init containers without restartPolicy=Always"
+        kinds = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
+        found += [forbidden(f"{where}.{kind}", text) for kind in kinds if kind in container]
+        for position, policy in enumerate(container.get("resizePolicy") or ()):
+            if policy.get("restartPolicy") == "RestartContainer":
+                text = "must not be set to 'RestartContainer' for non-sidecar initContainers"
+                here = f"{where}.resizePolicy[{position}].restartPolicy"
+                found.append(invalid(here, policy["restartPolicy"], text))
     return found
 
 
-def _restart_policy(container: Object, path: str) -> Errors:
-    policy = container.get("restartPolicy")
-    return [] if policy is None else checks.one_of(f"{path}.restartPolicy", policy, ("Always", "Never", "OnFailure"))
+def ephemeral_containers(around: Around, path: str) -> Errors:
+    found: Errors = []
+    spec = around.spec
+    others = {c["name"] for kind in ("containers", "initContainers") for c in spec.get(kind) or ()}
+    names = set(others)
+    for index, container in enumerate(spec.get("ephemeralContainers") or ()):
+        where = f"{path}[{index}]"
+        found += _common(container, where, around) + image_padding(container, where)
+        if container["name"] in names:
+            found.append(duplicate(f"{where}.name", container["name"]))
+        names.add(container["name"])
+        target = container.get("targetContainerName", "")
+        if target and target not in others:
+            found.append(not_found(f"{where}.targetContainerName", target))
+        found += [forbidden(f"{where}.{kind}", _EPHEMERAL_TEXT) for kind in _NOT_EPHEMERAL if container.get(kind)]
+        for position, mount in enumerate(container.get("volumeMounts") or ()):
+            for kind in ("subPath", "subPathExpr"):
+                if mount.get(kind):
+                    found.append(forbidden(f"{where}.volumeMounts[{position}].{kind}", _EPHEMERAL_TEXT))
+    return found
 
 
-def _common(container: Object, path: str, volumes: Collection[str]) -> Errors:
+def image_padding(container: Object, path: str) -> Errors:
+    """Pods, unlike templates, may not name an image with spaces around it."""
+    image = container.get("image", "")
+    text = "must not have leading or trailing whitespace"
+    return [] if image == image.strip() else [invalid(f"{path}.image", image, text)]
+
+
+def _common(container: Object, path: str, around: Around) -> Errors:
     found = checks.label_name(f"{path}.name", container["name"])
     if not container.get("image"):
         found.append(required(f"{path}.image"))
     policies = ("File", "FallbackToLogsOnError")
-    found += checks.one_of(f"{path}.terminationMessagePolicy", container.get("terminationMessagePolicy"), policies)
+    policy = container.get("terminationMessagePolicy")
+    found += checks.one_of(f"{path}.terminationMessagePolicy", policy, policies, needed=True)
     found += _ports(container.get("ports") or (), f"{path}.ports")
-    found += _environment(container.get("env") or (), f"{path}.env")
-    found += _environment_sources(container.get("envFrom") or (), f"{path}.envFrom")
-    found += _mounts(container.get("volumeMounts") or (), f"{path}.volumeMounts", volumes)
-    pull_policies = ("Always", "IfNotPresent", "Never")
-    found += checks.one_of(f"{path}.imagePullPolicy", container.get("imagePullPolicy"), pull_policies)
-    found += resources(container["resources"], f"{path}.resources")
-    found += _security(container.get("securityContext"), f"{path}.securityContext")
+    found += environment(container.get("env") or (), f"{path}.env")
+    found += environment_sources(container.get("envFrom") or (), f"{path}.envFrom")
+    found += mounts(container, path, around.volumes)
+    found += checks.one_of(f"{path}.imagePullPolicy", container.get("imagePullPolicy"), PULL_POLICIES, needed=True)
+    found += resources(container.get("resources") or {}, f"{path}.resources", around.claims)
+    found += _resizing(
+        container.get("resizePolicy") or (), f"{path}.resizePolicy", around.spec.get("restartPolicy", "")
+    )
+    host_users = around.spec.get("hostUsers") is not False
+    return found + container_context(container.get("securityContext"), f"{path}.securityContext", host_users=host_users)
+
+
+def _restarts(container: Object, path: str) -> Errors:
+    policy, rules = container.get("restartPolicy"), container.get("restartPolicyRules") or ()
+    found: Errors = []
+    if policy is None and rules:
+        text = "must specify restartPolicy when restart rules are used"
+        found.append(required(f"{path}.restartPolicy", text))
+    elif policy is not None and policy not in _RESTARTS:
+        found.append(unsupported(f"{path}.restartPolicy", policy, _RESTARTS))
+    if len(rules) > _MOST_RULES:
+        found.append(too_many(f"{path}.restartPolicyRules", len(rules), _MOST_RULES))
+    for index, rule in enumerate(rules):
+        where, codes = f"{path}.restartPolicyRules[{index}]", rule.get("exitCodes")
+        if rule.get("action", "") not in _ACTIONS:
+            found.append(unsupported(f"{where}.action", rule.get("action", ""), _ACTIONS))
+        if codes is None:
+            found.append(required(f"{where}.exitCodes", "must be specified"))
+            continue
+        if codes.get("operator", "") not in ("In", "NotIn"):
+            found.append(unsupported(f"{where}.exitCodes.operator", codes.get("operator", ""), ("In", "NotIn")))
+        if len(codes.get("values") or ()) > _MOST_CODES:
+            found.append(too_many(f"{where}.exitCodes.values", len(codes["values"]), _MOST_CODES))
+    return found
+
+
+def _resizing(policies: Collection[Object], path: str, restart: str) -> Errors:
+    found: Errors = []
+    seen: set[str] = set()
+    for index, policy in enumerate(policies):
+        name, kind = policy.get("resourceName", ""), policy.get("restartPolicy", "")
+        if name in seen:
+            found.append(duplicate(f"{path}[{index}]", name))
+        seen.add(name)
+        found += checks.one_of(path, name, ("cpu", "memory"))
+        found += checks.one_of(path, kind, ("NotRequired", "RestartContainer"))
+        found += [] if name and kind else [required(path)]
+        if restart == "Never" and kind != "NotRequired":
+            text = "must be 'NotRequired' when pod `restartPolicy` is 'Never'"
+            found.append(invalid(path, kind, text))
     return found
 
 
@@ -118,108 +214,81 @@ def _host_port_conflicts(listed: Collection[Object], path: str) -> Errors:
     return found
 
 
-def _environment(variables: Collection[Object], path: str) -> Errors:
-    found: Errors = []
-    for index, variable in enumerate(variables):
-        where = f"{path}[{index}]"
-        name = variable["name"]
-        if not name:
-            found.append(required(f"{where}.name"))
-        elif "=" in name or not all(" " <= c <= "~" for c in name):
-            text = "a valid environment variable name must consist only of printable ASCII characters other than '='"
-            found.append(invalid(f"{where}.name", name, text))
-        found += _value_from(variable, f"{where}.valueFrom")
-    return found
-
-
-def _value_from(variable: Object, path: str) -> Errors:
-    source = variable.get("valueFrom")
-    if source is None:
-        return []
-    found: Errors = []
-    given = [name for name in _ENV_SOURCES if name in source]
-    if "fieldRef" in source:
-        field = source["fieldRef"].get("fieldPath", "")
-        if not field:
-            found.append(required(f"{path}.fieldRef.fieldPath"))
-        elif field not in _ENV_FIELDS and not field.startswith(("metadata.labels['", "metadata.annotations['")):
-            text = f"error converting fieldPath: field label not supported: {field}"
-            found.append(invalid(f"{path}.fieldRef.fieldPath", field, text))
-    for name in ("configMapKeyRef", "secretKeyRef"):
-        if name in source:
-            reference = source[name]
-            found += checks.texts(
-                f"{path}.{name}.name", reference.get("name", ""), subdomain_errors(reference.get("name", ""))
-            )
-            if reference.get("key"):
-                found += checks.config_key(f"{path}.{name}.key", reference["key"])
-            else:
-                found.append(required(f"{path}.{name}.key"))
-    if not given:
-        text = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
-        found.append(invalid(path, "", text))
-    if variable.get("value"):
-        if given:
-            found.append(invalid(path, "", "may not be specified when `value` is not empty"))
-    elif len(given) > 1:
-        found.append(invalid(path, "", "may not have more than one field specified at a time"))
-    return found
-
-
-def _environment_sources(sources: Collection[Object], path: str) -> Errors:
-    found: Errors = []
-    for index, source in enumerate(sources):
-        given = [name for name in ("configMapRef", "secretRef") if name in source]
-        for name in given:
-            reference = source[name].get("name", "")
-            where = f"{path}[{index}].{name}.name"
-            found += checks.subdomain(where, reference) if reference else [required(where)]
-        if not given:
-            found.append(invalid(path, "", "must specify one of: `configMapRef` or `secretRef`"))
-        elif len(given) > 1:
-            found.append(invalid(path, "", "may not have more than one field specified at a time"))
-    return found
-
-
-def _mounts(mounts: Collection[Object], path: str, volumes: Collection[str]) -> Errors:
-    found: Errors = []
-    points: set[str] = set()
-    for index, mount in enumerate(mounts):
-        where = f"{path}[{index}]"
-        if not mount["name"]:
-            found.append(required(f"{where}.name"))
-        if mount["name"] not in volumes:
-            found.append(not_found(f"{where}.name", mount["name"]))
-        point = mount["mountPath"]
-        if not point:
-            found.append(required(f"{where}.mountPath"))
-        if point in points:
-            found.append(invalid(f"{where}.mountPath", point, "must be unique"))
-        points.add(point)
-        sub_path = mount.get("subPath", "")
-        if sub_path.startswith("/"):
-            found.append(invalid(f"{path}.subPath", sub_path, "must be a relative path"))
-        if ".." in sub_path.split("/"):
-            found.append(invalid(f"{path}.subPath", sub_path, "must not contain '..'"))
-    return found
-
-
-def resources(needs: Object, path: str) -> Errors:
-    """Limits and requests of a container."""
+def resources(
+    needs: Object, path: str, claims: frozenset[str] = frozenset(), name_errors: Any = container_resource
+) -> Errors:
+    """Limits, requests and claims of a container. Args: claims: those of the pod."""
     found: Errors = []
     limits, requests = needs.get("limits") or {}, needs.get("requests") or {}
-    for field, amounts in (("limits", limits), ("requests", requests)):
+    for kind, amounts in (("limits", limits), ("requests", requests)):
         for name, text in sorted(amounts.items()):
-            where = f"{path}.{field}[{name}]"
-            found += resource_name(name, where, containers_only=True)
-            found += resource_amount(name, text, where)
-            if field == "requests":
+            where = f"{path}.{kind}[{name}]"
+            found += name_errors(where, name) + resource_amount(name, text, where)
+            if kind == "requests":
                 found += _against_limit(name, text, limits.get(name), path)
+    names = limits.keys() | requests.keys()
+    if any(name.startswith("hugepages-") for name in names) and not names & {"cpu", "memory"}:
+        found.append(forbidden(path, "HugePages require cpu or memory"))
+    return found + _claims(needs.get("claims") or (), f"{path}.claims", claims)
+
+
+def pod_resources(spec: Object, path: str, claims: frozenset[str]) -> Errors:
+    """Resources of a pod as a whole: at least what its containers ask for together."""
+    needs = spec.get("resources")
+    if needs is None:
+        return []
+    if (spec.get("os") or {}).get("name") == "windows":
+        return [forbidden(path, "may not be set for a windows pod")]
+    found: Errors = []
+    if needs.get("claims") is not None:
+        found.append(forbidden(f"{path}.claims", "claims may not be set for Resources at pod-level"))
+    found += resources(needs, path, claims, _pod_resource)
+    limits, requests = needs.get("limits") or {}, needs.get("requests") or {}
+    listed = [container.get("resources") or {} for container in spec.get("containers") or ()]
+    for name, text in requests.items():
+        asked = sum(parse_quantity((one.get("requests") or {}).get(name, "0")).value for one in listed)
+        if asked > parse_quantity(text).value:
+            shown = f"must be greater than or equal to aggregate container requests of {asked}"
+            found.append(invalid(f"{path}.requests[{name}]", text, shown))
+    for index, one in enumerate(listed):
+        for name, text in (one.get("limits") or {}).items():
+            if name in limits and parse_quantity(text).value > parse_quantity(limits[name]).value:
+                shown = f"must be less than or equal to pod limits of {limits[name]}"
+                found.append(invalid(f"{path}.containers[{index}][{name}].limits", text, shown))
+    return found
+
+
+def _pod_resource(field: str, name: str) -> Errors:
+    found = resource_name(field, name)
+    if found or name in ("cpu", "memory") or name.startswith("hugepages-"):
+        return found
+    return [unsupported(field, name, ("cpu", "hugepages-", "memory"))]
+
+
+def _claims(needs: Collection[Object], path: str, claims: frozenset[str]) -> Errors:
+    found: Errors = []
+    seen: set[str] = set()
+    for index, claim in enumerate(needs):
+        where, name, request = f"{path}[{index}]", claim.get("name", ""), claim.get("request", "")
+        if not name:
+            found.append(required(where))
+            continue
+        key = f"{name}/{request}" if request else name
+        found += checks.optional(label_errors, f"{where}.request", request if name not in seen else "")
+        if name in seen or key in seen:
+            found.append(duplicate(where, name if name in seen else key))
+        elif not request:
+            found += [duplicate(where, name) for other in sorted(seen) if other.startswith(f"{name}/")]
+        seen.add(name if name in seen else key)
+        if name not in claims:
+            names = f": {', '.join(sorted(claims))}" if claims else " which is empty"
+            text = f"must be one of the names in pod.spec.resourceClaims{names}"
+            found.append(FieldError(NOT_FOUND, where, text, name))
     return found
 
 
 def _against_limit(name: str, text: str, limit: str | None, path: str) -> Errors:
-    extended = "/" in name or name.startswith("hugepages-")
+    extended = ("/" in name and "kubernetes.io/" not in name) or name.startswith("hugepages-")
     if limit is None:
         missing = "Limit must be set for non overcommitable resources"
         return [required(f"{path}.limits", missing)] if extended else []
@@ -231,128 +300,9 @@ def _against_limit(name: str, text: str, limit: str | None, path: str) -> Errors
     return []
 
 
-def resource_name(name: str, path: str, *, containers_only: bool = False) -> Errors:
-    found = checks.texts(path, name, label_key_errors(name))
-    if found or "/" in name:
-        return found
-    if name not in _STANDARD and not name.startswith("hugepages-"):
-        found.append(invalid(path, name, "must be a standard resource type or fully qualified"))
-        if containers_only:
-            found.append(invalid(path, name, "must be a standard resource for containers"))
-    elif containers_only and name == "storage":
-        found.append(invalid(path, name, "must be a standard resource for containers"))
-    return found
-
-
 def resource_amount(name: str, text: str, path: str) -> Errors:
     found = checks.quantity_not_negative(path, text)
     value = parse_quantity(text).value
     if "/" in name and value != value.to_integral_value():
         found.append(invalid(path, text, "must be an integer"))
-    return found
-
-
-def _lifecycle(container: Object, path: str) -> Errors:
-    found: Errors = []
-    for hook in ("postStart", "preStop"):
-        handler = (container.get("lifecycle") or {}).get(hook)
-        if handler is not None:
-            handlers = ("exec", "httpGet", "tcpSocket", "sleep")
-            found += _handler(handler, f"{path}.lifecycle.{hook}", handlers)
-    return found
-
-
-def _probes(container: Object, path: str) -> Errors:
-    found: Errors = []
-    for field in ("livenessProbe", "readinessProbe", "startupProbe"):
-        probe = container.get(field)
-        if probe is None:
-            continue
-        where = f"{path}.{field}"
-        found += _handler(probe, where, _HANDLERS)
-        numbers = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
-        found += checks.nonnegative(probe, where, *numbers)
-        grace = probe.get("terminationGracePeriodSeconds")
-        if grace is not None:
-            if field == "readinessProbe":
-                text = "must not be set for readinessProbes"
-                found.append(invalid(f"{where}.terminationGracePeriodSeconds", grace, text))
-            elif grace <= 0:
-                found.append(invalid(f"{where}.terminationGracePeriodSeconds", grace, "must be greater than 0"))
-        if field != "readinessProbe" and probe.get("successThreshold") != 1:
-            found.append(invalid(f"{where}.successThreshold", probe.get("successThreshold", 0), "must be 1"))
-    return found
-
-
-def _handler(handler: Object, path: str, kinds: Collection[str]) -> Errors:
-    found: Errors = []
-    seen = 0
-    for kind in kinds:
-        if kind not in handler:
-            continue
-        if seen:
-            found.append(forbidden(f"{path}.{kind}", "may not specify more than 1 handler type"))
-        else:
-            found += _HANDLER_CHECKS[kind](handler[kind], f"{path}.{kind}")
-        seen += 1
-    return found if seen else [*found, required(path, "must specify a handler type")]
-
-
-def _exec(action: Object, path: str) -> Errors:
-    return [] if action.get("command") else [required(f"{path}.command")]
-
-
-def _http_get(action: Object, path: str) -> Errors:
-    found: Errors = [] if action.get("path") else [required(f"{path}.path")]
-    found += checks.port_number_or_name(f"{path}.port", action["port"])
-    return found + checks.one_of(f"{path}.scheme", action.get("scheme"), ("HTTP", "HTTPS"))
-
-
-def _tcp_socket(action: Object, path: str) -> Errors:
-    return checks.port_number_or_name(f"{path}.port", action["port"])
-
-
-def _sleep(action: Object, path: str) -> Errors:
-    return []
-
-
-_HANDLER_CHECKS: dict[str, Callable[[Any, str], Errors]] = {
-    "exec": _exec,
-    "httpGet": _http_get,
-    "tcpSocket": _tcp_socket,
-    "grpc": _tcp_socket,
-    "sleep": _sleep,
-}
-
-
-def user_ids(context: Object, path: str, *fields: str) -> Errors:
-    return [
-        error
-        for field in fields
-        if field in context
-        for error in checks.in_range(f"{path}.{field}", context[field], 0, checks.MAX_INT32)
-    ]
-
-
-_GO_SECURITY_CONTEXT = (
-    "Capabilities", "Privileged", "SELinuxOptions", "WindowsOptions", "RunAsUser", "RunAsGroup", "RunAsNonRoot",
-    "ReadOnlyRootFilesystem", "AllowPrivilegeEscalation", "ProcMount", "SeccompProfile", "AppArmorProfile",
-)  # fmt: skip
-
-
-def _security(context: Object | None, path: str) -> Errors:
-    if context is None:
-        return []
-    found = user_ids(context, path, "runAsUser", "runAsGroup")
-    mount = context.get("procMount")
-    if mount is not None and mount not in ("Default", "Unmasked"):
-        found.append(unsupported(f"{path}.procMount", mount, ("Default", "Unmasked")))
-    if context.get("allowPrivilegeEscalation") is False:
-        shown = {name: context.get(name[:1].lower() + name[1:]) for name in _GO_SECURITY_CONTEXT}
-        if context.get("privileged"):
-            text = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
-            found.append(invalid(path, checks.go_struct(shown), text))
-        if "CAP_SYS_ADMIN" in ((context.get("capabilities") or {}).get("add") or ()):
-            text = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"
-            found.append(invalid(path, checks.go_struct(shown), text))
     return found

@@ -4,16 +4,46 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Collection
 
 from kopylite.apiserver.builtin import checks
 from kopylite.apiserver.builtin.checks import Errors, Object
-from kopylite.apiserver.builtin.validation_containers import containers, init_containers, resource_amount, user_ids
+from kopylite.apiserver.builtin.validation_containers import (
+    Around,
+    containers,
+    ephemeral_containers,
+    image_padding,
+    init_containers,
+    pod_resources,
+    resources,
+)
+from kopylite.apiserver.builtin.validation_environment import file_ref_volumes
 from kopylite.apiserver.builtin.validation_scheduling import affinity, spread_constraints, tolerations
+from kopylite.apiserver.builtin.validation_security import (
+    every_container,
+    host_process,
+    operating_system,
+    pod_context,
+)
 from kopylite.apiserver.builtin.validation_volumes import volumes
-from kopylite.apiserver.schema.field_errors import RawText, forbidden, invalid, required, unsupported
-from kopylite.apiserver.schema.names import label_errors
+from kopylite.apiserver.schema.field_errors import (
+    GoStruct,
+    RawText,
+    duplicate,
+    forbidden,
+    invalid,
+    required,
+    too_long,
+)
+from kopylite.apiserver.schema.names import label_errors, subdomain_errors
 
 _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
+_MOST_SERVERS, _MOST_SEARCHES, _LONGEST_SEARCHES = 3, 32, 2048
+_SEARCH_TEXT = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must "
+    "start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
+    "'_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*')"
+)
 _NO_CHANGE = (
     "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
     "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
@@ -21,45 +51,145 @@ _NO_CHANGE = (
 )
 
 
-def pod_spec(spec: Object, path: str) -> Errors:
-    """Everything in a PodSpec."""
-    names = {volume["name"] for volume in spec.get("volumes") or ()}
-    found = volumes(spec.get("volumes"), f"{path}.volumes")
-    found += containers(spec, f"{path}.containers", names)
-    found += init_containers(spec, f"{path}.initContainers", names)
+def pod_spec(spec: Object, path: str, pod_name: str = "", *, is_pod: bool = False) -> Errors:
+    """Everything in a PodSpec. Args: is_pod: that of a pod and not of a template."""
+    valid, found = volumes(spec.get("volumes") or (), f"{path}.volumes", pod_name)
+    claims = spec.get("resourceClaims") or ()
+    found += _resource_claims(claims, f"{path}.resourceClaims")
+    around = Around(spec, valid, frozenset(claim["name"] for claim in claims if claim.get("name")))
+    found += containers(around, f"{path}.containers")
+    found += init_containers(around, f"{path}.initContainers")
+    found += ephemeral_containers(around, f"{path}.ephemeralContainers")
+    found += pod_resources(spec, f"{path}.resources", around.claims)
+    found += _host_ports(spec, path, is_pod=is_pod)
     policies = ("Always", "OnFailure", "Never")
     found += checks.one_of(f"{path}.restartPolicy", spec.get("restartPolicy"), policies, needed=True)
     found += checks.one_of(f"{path}.dnsPolicy", spec.get("dnsPolicy"), _DNS_POLICIES, needed=True)
     found += checks.labels(spec.get("nodeSelector"), f"{path}.nodeSelector")
-    context = spec.get("securityContext") or {}
-    found += user_ids(context, f"{path}.securityContext", "fsGroup", "runAsUser", "runAsGroup")
+    found += pod_context(spec, f"{path}.securityContext")
+    if spec.get("shareProcessNamespace") and spec.get("hostPID"):
+        text = "ShareProcessNamespace and HostPID cannot both be enabled"
+        found.append(invalid(f"{path}.shareProcessNamespace", True, text))
     found += affinity(spec.get("affinity"), f"{path}.affinity")
-    if spec.get("dnsPolicy") == "None" and not (spec.get("dnsConfig") or {}).get("nameservers"):
-        found += _without_name_servers(spec, path)
+    found += _dns(spec, f"{path}.dnsConfig")
+    found += _gates(spec, path)
     found += spread_constraints(spec.get("topologySpreadConstraints"), f"{path}.topologySpreadConstraints")
-    found += checks.subdomain(f"{path}.serviceAccountName", spec.get("serviceAccountName"))
-    found += checks.subdomain(f"{path}.nodeName", spec.get("nodeName"))
+    found += host_process(spec, path) + _host_users(spec, path) + _names(spec, path)
     deadline = spec.get("activeDeadlineSeconds")
     if deadline is not None:
         found += checks.in_range(f"{path}.activeDeadlineSeconds", deadline, 1, checks.MAX_INT32)
-    for field in ("hostname", "subdomain"):
-        found += checks.optional(label_errors, f"{path}.{field}", spec.get(field))
     found += tolerations(spec.get("tolerations"), f"{path}.tolerations")
     found += _host_aliases(spec, f"{path}.hostAliases")
-    found += checks.subdomain(f"{path}.priorityClassName", spec.get("priorityClassName"))
-    found += checks.subdomain(f"{path}.runtimeClassName", spec.get("runtimeClassName"))
     preemption = ("PreemptLowerPriority", "Never")
     found += checks.one_of(f"{path}.preemptionPolicy", spec.get("preemptionPolicy"), preemption)
-    for name, text in sorted((spec.get("overhead") or {}).items()):
-        found += resource_amount(name, text, f"{path}.overhead.limits[{name}]")
-    return found + _operating_system(spec, f"{path}.os")
+    found += resources({"limits": spec.get("overhead") or {}}, f"{path}.overhead")
+    found += operating_system(spec, path)
+    for container, where in every_container(spec, path):
+        found += file_ref_volumes(container, where, spec.get("volumes") or ())
+    return found
 
 
-def _without_name_servers(spec: Object, path: str) -> Errors:
-    if spec.get("dnsConfig") is None:
-        return [required(f"{path}.dnsConfig", "must provide `dnsConfig` when `dnsPolicy` is None")]
-    text = "must provide at least one DNS nameserver when `dnsPolicy` is None"
-    return [required(f"{path}.dnsConfig.nameservers", text)]
+def _resource_claims(claims: Collection[Object], path: str) -> Errors:
+    found: Errors = []
+    names: set[str] = set()
+    for index, claim in enumerate(claims):
+        where, name = f"{path}[{index}]", claim.get("name", "")
+        existing, template = claim.get("resourceClaimName"), claim.get("resourceClaimTemplateName")
+        found += [duplicate(f"{where}.name", name)] if name in names else checks.label_name(f"{where}.name", name)
+        names.add(name)
+        shown = GoStruct({"Name": name, "ResourceClaimName": existing, "ResourceClaimTemplateName": template})
+        if existing is not None and template is not None:
+            text = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
+            found.append(invalid(where, shown, text))
+        if existing is None and template is None:
+            text = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
+            found.append(invalid(where, shown, text))
+        for field, value in (("resourceClaimName", existing), ("resourceClaimTemplateName", template)):
+            if value is not None:
+                found += checks.texts(f"{where}.{field}", value, subdomain_errors(value))
+    return found
+
+
+def _host_ports(spec: Object, path: str, *, is_pod: bool) -> Errors:
+    """On the host's network a container listens where the host does; templates may leave that out."""
+    found: Errors = []
+    for index, container in enumerate(spec.get("containers") or () if spec.get("hostNetwork") else ()):
+        for position, port in enumerate(container.get("ports") or ()):
+            host = port.get("hostPort") or 0
+            if host != port["containerPort"] and (is_pod or host):
+                text = "must match `containerPort` when `hostNetwork` is true"
+                found.append(invalid(f"{path}.containers[{index}].ports[{position}].hostPort", host, text))
+    return found
+
+
+def _dns(spec: Object, path: str) -> Errors:
+    config = spec.get("dnsConfig")
+    if spec.get("dnsPolicy") == "None":
+        if config is None:
+            return [required(path, "must provide `dnsConfig` when `dnsPolicy` is None")]
+        if not config.get("nameservers"):
+            text = "must provide at least one DNS nameserver when `dnsPolicy` is None"
+            return [required(f"{path}.nameservers", text)]
+    servers, searches = (((config or {}).get(field) or []) for field in ("nameservers", "searches"))
+    found: Errors = []
+    if len(servers) > _MOST_SERVERS:
+        text = f"must not have more than {_MOST_SERVERS} nameservers"
+        found.append(invalid(f"{path}.nameservers", servers, text))
+    for index, server in enumerate(servers):
+        found += checks.ip_address(f"{path}.nameservers[{index}]", server)
+    if len(searches) > _MOST_SEARCHES:
+        text = f"must not have more than {_MOST_SEARCHES} search paths"
+        found.append(invalid(f"{path}.searches", searches, text))
+    if len(" ".join(searches).encode()) > _LONGEST_SEARCHES:
+        text = f"must not have more than {_LONGEST_SEARCHES} characters (including spaces) in the search list"
+        found.append(invalid(f"{path}.searches", searches, text))
+    for index, search in enumerate(searches):
+        # Underscores are taken in search paths: where they are, a letter would do.
+        if search != "." and subdomain_errors(search.removesuffix(".").replace("_", "a")):
+            found.append(invalid(f"{path}.searches[{index}]", search.removesuffix("."), _SEARCH_TEXT))
+    for index, option in enumerate((config or {}).get("options") or ()):
+        if not option.get("name"):
+            found.append(required(f"{path}.options[{index}]", "must not be empty"))
+    return found
+
+
+def _gates(spec: Object, path: str) -> Errors:
+    found: Errors = []
+    for index, gate in enumerate(spec.get("readinessGates") or ()):
+        found += checks.qualified_name(f"{path}.readinessGates[{index}].conditionType", gate.get("conditionType", ""))
+    seen: set[str] = set()
+    for index, gate in enumerate(spec.get("schedulingGates") or ()):
+        name, where = gate.get("name", ""), f"{path}.schedulingGates[{index}]"
+        found += checks.qualified_name(where, name)
+        found += [duplicate(where, name)] if name in seen else []
+        seen.add(name)
+    return found
+
+
+def _host_users(spec: Object, path: str) -> Errors:
+    if spec.get("hostUsers") is not False:
+        return []
+    text = "when `hostUsers` is false"
+    fields = {"hostNetwork": "hostNetwork", "hostPID": "HostPID", "hostIPC": "HostIPC"}
+    found = [forbidden(f"{path}.{shown}", text) for field, shown in fields.items() if spec.get(field)]
+    devices = [where for container, where in every_container(spec, path) if container.get("volumeDevices")]
+    return found + [forbidden(f"{where}.volumeDevices", text) for where in devices]
+
+
+def _names(spec: Object, path: str) -> Errors:
+    found: Errors = []
+    override, where = spec.get("hostnameOverride"), f"{path}.hostnameOverride"
+    if override is not None:
+        for field in ("setHostnameAsFQDN", "hostNetwork"):
+            if spec.get(field):
+                found.append(forbidden(where, f"may not be specified when {field} is true"))
+        found += [too_long(where, 64)] if len(override.encode()) > 64 else []
+        found += checks.texts(where, override, subdomain_errors(override))
+    for field in ("serviceAccountName", "nodeName", "priorityClassName", "runtimeClassName"):
+        found += checks.subdomain(f"{path}.{field}", spec.get(field))
+    for field in ("hostname", "subdomain"):
+        found += checks.optional(label_errors, f"{path}.{field}", spec.get(field))
+    return found
 
 
 def _host_aliases(spec: Object, path: str) -> Errors:
@@ -69,16 +199,6 @@ def _host_aliases(spec: Object, path: str) -> Errors:
         for position, name in enumerate(alias.get("hostnames") or ()):
             found += checks.subdomain(f"{path}[{index}].hostnames[{position}]", name)
     return found
-
-
-def _operating_system(spec: Object, path: str) -> Errors:
-    system = spec.get("os")
-    if system is None:
-        return []
-    name = system.get("name", "")
-    if not name:
-        return [required(f"{path}.name", "cannot be empty")]
-    return [] if name in ("linux", "windows") else [unsupported(path, name, ("linux", "windows"))]
 
 
 def pod_template(template: Object, path: str) -> Errors:
@@ -94,9 +214,26 @@ def pod_template(template: Object, path: str) -> Errors:
 
 
 def pod(obj: Object) -> Errors:
-    found = pod_spec(obj["spec"], "spec")
-    if obj["spec"].get("ephemeralContainers") and "resourceVersion" not in obj["metadata"]:
+    spec = obj["spec"]
+    found = pod_spec(spec, "spec", obj["metadata"].get("name", ""), is_pod=True)
+    for index, volume in enumerate(spec.get("volumes") or ()):
+        for position, source in enumerate((volume.get("projected") or {}).get("sources") or ()):
+            if not spec.get("serviceAccountName") and source.get("serviceAccountToken") is not None:
+                where = f"spec.volumes[{index}].projected.sources[{position}].serviceAccountToken"
+                found.append(forbidden(where, "must not be specified when serviceAccountName is not set"))
+    found += checks.nonnegative(spec, "spec", "terminationGracePeriodSeconds")
+    for field in ("containers", "initContainers"):
+        for index, container in enumerate(spec.get(field) or ()):
+            found += image_padding(container, f"spec.{field}[{index}]")
+    return found
+
+
+def new_pod(obj: Object) -> Errors:
+    found: Errors = []
+    if obj["spec"].get("ephemeralContainers"):
         found.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
+    if obj["spec"].get("nodeName") and obj["spec"].get("schedulingGates"):
+        found.append(forbidden("spec.nodeName", "cannot be set until all schedulingGates have been cleared"))
     return found
 
 
@@ -108,15 +245,13 @@ def update_pod(new: Object, old: Object) -> Errors:
         ours, theirs = spec.get(field) or [], before.get(field) or []
         if len(ours) != len(theirs):
             return [forbidden(f"spec.{field}", "pod updates may not add or remove containers")]
-        for index, (container, known) in enumerate(zip(ours, theirs, strict=True)):
-            if not container.get("image"):
-                found.append(required(f"spec.{field}[{index}].image"))
+        for container, known in zip(ours, theirs, strict=True):
             container["image"] = known.get("image")
     found += _deadline(spec, before)
     ours, theirs = spec.get("tolerations") or [], before.get("tolerations") or []
-    if all(toleration in ours for toleration in theirs):
-        _keep(spec, before, "tolerations")
-    else:
+    timeless = [_timeless(toleration) for toleration in ours]
+    _keep(spec, before, "tolerations")
+    if not all(_timeless(toleration) in timeless for toleration in theirs):
         found.append(
             forbidden("spec.tolerations", "existing toleration can not be modified except its tolerationSeconds")
         )
@@ -127,6 +262,10 @@ def update_pod(new: Object, old: Object) -> Errors:
     if spec != before:
         found.append(forbidden("spec", f"{_NO_CHANGE}\n{_difference(spec, before)}"))
     return found
+
+
+def _timeless(toleration: Object) -> Object:
+    return {field: value for field, value in toleration.items() if field != "tolerationSeconds"}
 
 
 def _keep(spec: Object, before: Object, field: str) -> None:

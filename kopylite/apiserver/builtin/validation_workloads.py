@@ -8,8 +8,8 @@ from kopylite.apiserver.builtin import checks
 from kopylite.apiserver.builtin.checks import Errors, Object
 from kopylite.apiserver.builtin.cron import schedule_problem, time_zone_problem
 from kopylite.apiserver.builtin.preparation_groups import CONTROLLER_UID
+from kopylite.apiserver.builtin.validation_claims import claim_spec
 from kopylite.apiserver.builtin.validation_pods import pod_template
-from kopylite.apiserver.builtin.validation_volumes import claim_spec
 from kopylite.apiserver.schema.field_errors import forbidden, invalid, required, unsupported
 from kopylite.apiserver.schema.names import label_errors
 

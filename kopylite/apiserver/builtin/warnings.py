@@ -134,6 +134,15 @@ def _containers(spec: Object, path: str) -> Iterator[str]:
             names.add(name)
 
 
+_GO_PORT = (
+    ("Name", "name", ""),
+    ("HostPort", "hostPort", 0),
+    ("ContainerPort", "containerPort", 0),
+    ("Protocol", "protocol", ""),
+    ("HostIP", "hostIP", ""),
+)
+
+
 def _ports(spec: Object, path: str) -> Iterator[str]:
     seen: dict[tuple[Any, Any], list[tuple[str, Object]]] = {}
     names: dict[str, str] = {}
@@ -143,6 +152,9 @@ def _ports(spec: Object, path: str) -> Iterator[str]:
         for index, port in enumerate(container.get("ports") or ())
     ]
     for where, port in listed:
+        if port.get("hostIP") and not port.get("hostPort"):
+            shown = " ".join(f"{go}:{port.get(field, zero)}" for go, field, zero in _GO_PORT)
+            yield f"{where}: hostIP set without hostPort: {{{shown}}}"
         others = seen.setdefault((port["containerPort"], port.get("protocol")), [])
         for other_place, other in others:
             how = _overlap(port, other)

@@ -25,8 +25,8 @@ from tests.conformance.likeness.script import Step
 
 UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 TIME = re.compile(r"\b(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?Z")
-# What generateName appends; base names in the corpus end with "gen-".
-SUFFIX = re.compile(r"gen-[bcdfghjklmnpqrstvwxz2456789]{5}\b")
+# What generateName appends, and the server to the volume with a pod's token; base names in the corpus end with "gen-".
+SUFFIX = re.compile(r"(gen|kube-api-access)-[bcdfghjklmnpqrstvwxz2456789]{5}\b")
 # Texts that quote resourceVersions.
 QUOTED_VERSIONS = re.compile(
     r'(?i)(resource ?version|current|record|precondition)(: | \(|\\*":\\*")(\d+)(?: \((\d+)\))?'
@@ -130,7 +130,7 @@ class Normaliser:
         text = UUID.sub(lambda match: self._uids.setdefault(match[0], f"<uid {len(self._uids)}>"), text)
         text = TIME.sub(self._time, text)
         text = QUOTED_VERSIONS.sub(self._quoted, text)
-        return SUFFIX.sub("gen-<random>", text)
+        return SUFFIX.sub(r"\1-<random>", text)
 
     def _time(self, match: re.Match[str]) -> str:
         moment = datetime.fromisoformat(match[1]).replace(tzinfo=UTC)

@@ -1,0 +1,23 @@
+"""Fields that belong to features which a default server has switched off: it drops them. Pure data, by type."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+GATED: Mapping[str, tuple[str, ...]] = {
+    "core.v1.KeyToPath": ("user",),
+    "core.v1.SecretVolumeSource": ("defaultUser",),
+    "core.v1.ConfigMapVolumeSource": ("defaultUser",),
+    "core.v1.DownwardAPIVolumeSource": ("defaultUser",),
+    "core.v1.DownwardAPIVolumeFile": ("user",),
+    "core.v1.ProjectedVolumeSource": ("defaultUser",),
+    "core.v1.ServiceAccountTokenProjection": ("user",),
+    "core.v1.ClusterTrustBundleProjection": ("user",),
+    "core.v1.PodCertificateProjection": ("user",),
+    "core.v1.EmptyDirVolumeSource": ("mode",),
+    "core.v1.HTTPGetAction": ("protocol",),
+    "core.v1.GRPCAction": ("mode",),
+    "core.v1.VolumeMount": ("bindMountOptions",),
+    "core.v1.Lifecycle": ("stopSignal",),
+    "core.v1.PodSpec": ("evictionResponders", "schedulingGroup"),
+}
