@@ -120,8 +120,9 @@ def template_metadata(metadata: Object, path: str) -> Errors:
     """The metadata of a template, which has labels and annotations and nothing else."""
     found = annotation_keys(metadata.get("annotations"), f"{path}.annotations")
     found += labels(metadata.get("labels"), f"{path}.labels")
-    others = metadata.keys() - {"labels", "annotations", "creationTimestamp"}
-    return found + [forbidden(f"{path}.{field}", "cannot be set") for field in sorted(others)]
+    others = sorted(k for k, v in metadata.items() if v is not None and k not in ("labels", "annotations"))
+    # The server names fields as Go does, their first letter in lower case.
+    return found + [forbidden(f"{path}.{'uID' if k == 'uid' else k}", "cannot be set") for k in others]
 
 
 def labels(values: Mapping[str, str] | None, path: str) -> Errors:

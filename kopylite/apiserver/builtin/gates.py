@@ -20,4 +20,11 @@ GATED: Mapping[str, tuple[str, ...]] = {
     "core.v1.VolumeMount": ("bindMountOptions",),
     "core.v1.Lifecycle": ("stopSignal",),
     "core.v1.PodSpec": ("evictionResponders", "schedulingGroup"),
+    "resource.v1.Device": ("nodeAllocatableResources",),
+    "resource.v1.DeviceAttribute": ("bools", "ints", "strings", "versions"),
+    "resource.v1.DeviceCounterConsumption": ("compatibilityGroups",),
+    "resource.v1.DeviceRequestAllocationResult": ("skipNodeOperations",),
+    "resource.v1.DeviceSubRequest": ("derivedAttributes",),
+    "resource.v1.ExactDeviceRequest": ("derivedAttributes",),
+    "resource.v1.ResourceSliceSpec": ("partitionTypeAttribute", "skipNodeOperations"),
 }

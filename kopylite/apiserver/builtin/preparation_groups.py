@@ -144,3 +144,18 @@ def decode_lease(lease: Object) -> None:
     """Without coordinated elections, which are off by default, there is nothing to say about them."""
     for field in ("preferredHolder", "strategy"):
         lease["spec"].pop(field, None)
+
+
+def create_taint_rule(rule: Object, environment: Environment) -> None:
+    _time_taint(rule["spec"].get("taint") or {}, environment)
+
+
+def create_resource_slice(resource_slice: Object, environment: Environment) -> None:
+    for device in resource_slice["spec"].get("devices") or ():
+        for taint in device.get("taints") or ():
+            _time_taint(taint, environment)
+
+
+def _time_taint(taint: Object, environment: Environment) -> None:
+    if taint.get("timeAdded") is None:
+        taint["timeAdded"] = environment.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -19,6 +19,7 @@ Decoded = Callable[[Object], None]
 Create = Callable[[Object, Environment], None]
 Update = Callable[[Object, Object, Environment], None]
 Validate = Callable[[Object], list[FieldError]]
+ValidateThere = Callable[[Object, Environment], list[FieldError]]
 ValidateUpdate = Callable[[Object, Object], list[FieldError]]
 NameErrors = Callable[[str, bool], list[str]]
 
@@ -55,6 +56,7 @@ class KindRules:
         update: likewise for an update, by sub-resource ("" for the main endpoint).
         validate, validate_new, validate_update, validate_status: of every object, of new ones, of changes by the
             main endpoint, of changes by `/status`.
+        validate_there: likewise of new ones, where the rest of the world has a say.
         changes_first: the errors of a change come before those of the object.
         status_keeps_metadata: `/status` changes no metadata.
         reset_fields: by sub-resource, where it is not `status` for the main endpoint and `spec` for `/status`.
@@ -73,6 +75,7 @@ class KindRules:
     update: Mapping[str, Update] = field(default_factory=dict)
     validate: tuple[Validate, ...] = ()
     validate_new: tuple[Validate, ...] = ()
+    validate_there: tuple[ValidateThere, ...] = ()
     validate_update: tuple[ValidateUpdate, ...] = ()
     validate_status: tuple[ValidateUpdate, ...] = ()
     warnings: warnings.Warn | None = None

@@ -7,16 +7,19 @@ from collections.abc import Mapping
 from kopylite.apiserver.builtin import preparation_core as core
 from kopylite.apiserver.builtin import preparation_groups as groups
 from kopylite.apiserver.builtin import validation_certificates as certificates
+from kopylite.apiserver.builtin import validation_devices as devices
 from kopylite.apiserver.builtin import validation_flow as flow
 from kopylite.apiserver.builtin import validation_groups, warnings
 from kopylite.apiserver.builtin import validation_hooks as hooks
 from kopylite.apiserver.builtin import validation_networking as networking
 from kopylite.apiserver.builtin import validation_policies as policies
+from kopylite.apiserver.builtin import validation_slices as slices
 from kopylite.apiserver.builtin import validation_storage as storage
 from kopylite.apiserver.builtin.rules import METADATA_TOO, KindRules, any_segment
 
 _HOOKS = "admissionregistration.k8s.io"
 _RBAC = "rbac.authorization.k8s.io"
+_DEVICES = "resource.k8s.io"
 _FLOW = "flowcontrol.apiserver.k8s.io"
 
 # Kinds that are in neither table have no particulars.
@@ -69,6 +72,30 @@ GROUP_RULES: Mapping[tuple[str, str], KindRules] = {
         changes_first=True,
         validate=(validation_groups.runtime_class,),
         validate_update=(validation_groups.update_runtime_class,),
+    ),
+    (_DEVICES, "DeviceClass"): KindRules(generation=True, validate=(devices.device_class,)),
+    (_DEVICES, "DeviceTaintRule"): KindRules(
+        generation=True,
+        unconditional_update=False,
+        create=groups.create_taint_rule,
+        validate=(devices.taint_rule,),
+        validate_status=(certificates.statuses,),
+    ),
+    (_DEVICES, "ResourceClaim"): KindRules(
+        validate_new=(devices.claim,),
+        validate_there=(devices.admin_access("spec"),),
+        validate_update=(devices.update_claim,),
+    ),
+    (_DEVICES, "ResourceClaimTemplate"): KindRules(
+        validate=(devices.claim_template,),
+        validate_there=(devices.admin_access("spec", "spec"),),
+        validate_update=(devices.update_claim_template,),
+    ),
+    (_DEVICES, "ResourceSlice"): KindRules(
+        generation=True,
+        create=groups.create_resource_slice,
+        validate=(slices.resource_slice,),
+        validate_update=(slices.update_resource_slice,),
     ),
     ("storage.k8s.io", "CSIDriver"): KindRules(
         warnings=warnings.csi_driver,

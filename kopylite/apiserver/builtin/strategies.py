@@ -132,7 +132,8 @@ class BuiltinStrategy:
         self._codec.forget_empty_lists(obj)
 
     def validate_create(self, obj: Object) -> list[FieldError]:
-        return [e for validate in (*self._rules.validate_new, *self._rules.validate) for e in validate(obj)]
+        found = [e for validate in self._rules.validate_there for e in validate(obj, self.environment)]
+        return found + [e for validate in (*self._rules.validate_new, *self._rules.validate) for e in validate(obj)]
 
     def validate_update(self, obj: Object, old: Object, subresource: str) -> list[FieldError]:
         if subresource == "status":

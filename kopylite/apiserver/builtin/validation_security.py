@@ -244,7 +244,9 @@ def operating_system(spec: Object, path: str) -> Errors:
         return [required(f"{path}.os.name")]
     if name not in ("linux", "windows"):
         return [unsupported(f"{path}.os", name, ("linux", "windows"))]
-    contexts = [(spec.get("securityContext"), f"{path}.securityContext", _LINUX_POD)]
+    contexts: list[tuple[Object | None, str, tuple[str, ...]]] = [
+        (spec.get("securityContext"), f"{path}.securityContext", _LINUX_POD)
+    ]
     contexts += [
         (container.get("securityContext"), f"{where}.securityContext", _LINUX_CONTAINER)
         for container, where in every_container(spec, path)

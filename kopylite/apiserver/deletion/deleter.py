@@ -30,7 +30,9 @@ DEFAULT_POD_GRACE = 30
 _RETURN_OBJECT = frozenset(
     {"pods", "podtemplates", "services", "serviceaccounts", "persistentvolumes", "persistentvolumeclaims",
      "resourcequotas", "csidrivers.storage.k8s.io", "csinodes.storage.k8s.io", "storageclasses.storage.k8s.io",
-     "volumeattachments.storage.k8s.io"}
+     "volumeattachments.storage.k8s.io", "volumeattributesclasses.storage.k8s.io",
+     "deviceclasses.resource.k8s.io", "resourceclaims.resource.k8s.io",
+     "resourceclaimtemplates.resource.k8s.io", "resourceslices.resource.k8s.io"}
 )  # fmt: skip
 # Kinds whose dependents stay unless the client asks for something else.
 _ORPHANING = ("jobs.batch", "replicationcontrollers")
