@@ -108,17 +108,17 @@ def _selector(selector: Object, path: str) -> Errors:
 def _expression(source: str, path: str) -> Errors:
     if len(source.encode()) > _LONGEST_EXPRESSION:
         return [too_long(path, _LONGEST_EXPRESSION)]
-    # CEL is loaded by whoever uses it, and nobody else waits for it.
+    # CEL is loaded by those who use it, and nobody else waits for it.
+    from kopylite.apiserver.schema.cel.program import CompileProblem, Program
     from kopylite.apiserver.schema.cel.shapes import DYN
-    from kopylite.apiserver.schema.cel.syntax import SyntaxProblem, parse
-    from kopylite.apiserver.schema.cel.translate import translate
 
     try:
-        translated = translate(parse(source), {"device": DYN})
-    except SyntaxProblem as problem:
-        return [invalid(path, source, f"compilation failed: {problem.pretty(source)}")]
-    problems = "\n".join(problem.pretty(source) for problem in translated.problems)
-    return [invalid(path, source, f"compilation failed: {problems}")] if problems else []
+        program = Program(source, {"device": DYN})
+    except CompileProblem as problem:
+        return [invalid(path, source, f"compilation failed: {problem}")]
+    if program.shape.kind not in ("bool", DYN.kind):
+        return [invalid(path, source, "must evaluate to bool or the unknown type, not " + program.shape.kind)]
+    return []
 
 
 def _configuration(config: Object, path: str) -> Errors:
