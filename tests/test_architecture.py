@@ -48,7 +48,7 @@ APISERVER_LAYERS: list[set[str]] = [
     {"resources"},
     {"printers", "builtin"},
     {"world"},
-    {"reads"},
+    {"reads", "outbound"},
     {"writes"},
     {"deletion", "admission"},
     {"access", "crd", "endpoints"},

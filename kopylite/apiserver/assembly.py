@@ -17,9 +17,11 @@ from kopylite.apiserver.access.reviews import Reviews
 from kopylite.apiserver.access.signing import SigningKey
 from kopylite.apiserver.access.token_requests import TokenRequests
 from kopylite.apiserver.access.tokens import ServiceAccountTokens
+from kopylite.apiserver.admission.conversion import Versions
 from kopylite.apiserver.admission.limit_ranges import LimitRanger
 from kopylite.apiserver.admission.pod_security import PodSecurity
 from kopylite.apiserver.admission.runtime_classes import RuntimeClasses
+from kopylite.apiserver.admission.webhooks import Webhooks
 from kopylite.apiserver.builtin.descriptions import describe, parameter_descriptions
 from kopylite.apiserver.builtin.strategies import builtin_resources
 from kopylite.apiserver.controllers.api_services import ApiServices
@@ -35,6 +37,7 @@ from kopylite.apiserver.endpoints.scale import ScaleEndpoint
 from kopylite.apiserver.endpoints.version import respond_health, respond_version
 from kopylite.apiserver.openapi.documents import OpenApi
 from kopylite.apiserver.openapi.endpoint import OpenApiEndpoint
+from kopylite.apiserver.outbound.hooks import HookClient
 from kopylite.apiserver.printers.columns import columns_of
 from kopylite.apiserver.request.request import User
 from kopylite.apiserver.resources.registry import Resource
@@ -50,11 +53,13 @@ class AccessOptions:
         tokens: static bearer tokens.
         anonymous: let requests without credentials in.
         rbac: enforce Roles and bindings.
+        services: where Services of webhooks are reached: a local port for "namespace/name" or "namespace/name:port".
     """
 
     tokens: Mapping[str, User] = field(default_factory=dict)
     anonymous: bool = False
     rbac: bool = False
+    services: Mapping[str, int] = field(default_factory=dict)
 
 
 class Assembly:
@@ -65,6 +70,7 @@ class Assembly:
 
     Attributes:
         authenticator: knows users by their credentials.
+        hooks: calls webhooks; to be closed.
     """
 
     def __init__(self, world: World, access: AccessOptions, *, is_ready: Callable[[], bool]) -> None:
@@ -85,6 +91,11 @@ class Assembly:
         limits, classes = LimitRanger(world), RuntimeClasses(world)
         world.mutating += [limits.mutate, EscalationCheck(authorizer, rbac), classes.mutate, note_requester]
         world.validating += [limits.validate, PodSecurity(world), classes.validate, CertificateSigners(authorizer)]
+        self.hooks = HookClient(world, access.services)
+        webhooks = Webhooks(world, self.hooks, Versions(), authorizer.authorize)
+        # Last, as upstream: they see what the plug-ins before made of the object.
+        world.mutating.append(webhooks.mutate)
+        world.validating += [webhooks.mutate_deletion, webhooks.validate]
         CrdServing(world, self.core.deleter)
         self.api_services = ApiServices(world)
         self._join_special(authorizer)

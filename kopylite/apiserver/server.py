@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import secrets
 import ssl
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -53,6 +53,8 @@ class ApiServerOptions:
         data: a file in which the objects survive; held from the making of the server until its end.
         data_sync: wait for the disk at each write; off, a loss of power may take the last ones.
         controllers: which parts of a cluster's controller manager run: names of `controllers.NAMES`.
+        webhook_services: where Services that webhook configurations name are reached: a port of this machine for
+            "namespace/name" or "namespace/name:port".
     """
 
     host: str = "127.0.0.1"
@@ -66,6 +68,7 @@ class ApiServerOptions:
     data: Path | None = None
     data_sync: bool = True
     controllers: tuple[str, ...] = ()
+    webhook_services: Mapping[str, int] = field(default_factory=dict)
 
 
 class ApiServer:
@@ -104,7 +107,9 @@ class ApiServer:
             self._close_file()
             raise
         self.world = World(store, clock=clock, hooks=hooks or Hooks(), minor=options.minor)
-        access = AccessOptions({self.token: ADMIN}, anonymous=options.anonymous, rbac=options.rbac)
+        access = AccessOptions(
+            {self.token: ADMIN}, anonymous=options.anonymous, rbac=options.rbac, services=options.webhook_services
+        )
         with deep_stack():  # it reads the stored CRDs
             self.assembly = assemble(self.world, access, is_ready=lambda: self._ready)
         self.core = self.assembly.core
@@ -122,6 +127,7 @@ class ApiServer:
         """
         async with AsyncExitStack() as stack:
             stack.callback(self._close_file)
+            stack.push_async_callback(self.assembly.hooks.aclose)
             await bootstrap(self.core, self._certificate())
             self.assembly.api_services.publish()
             if self.options.listen:

@@ -61,6 +61,29 @@ class Hooks:
 
 
 @dataclass(slots=True)
+class Reinvocation:
+    """Who has to look at an object once more, because others changed it after them.
+
+    Attributes:
+        round: 0, and 1 when mutating plug-ins are asked for the second and last time.
+        wanted: a second round is needed.
+        previous: those asked so far that want to see later changes.
+        required: those that have to see one.
+        seen: the object as the last of them left it.
+    """
+
+    round: int = 0
+    wanted: bool = False
+    previous: set[tuple[str, str]] = field(default_factory=set)
+    required: set[tuple[str, str]] = field(default_factory=set)
+    seen: bytes | None = None
+
+    def require_previous(self) -> None:
+        self.required |= self.previous
+        self.previous.clear()
+
+
+@dataclass(slots=True)
 class Admission:
     """What an admission plug-in is asked about: `obj` is None on delete, `old` is None on create."""
 
@@ -69,6 +92,7 @@ class Admission:
     obj: dict[str, Any] | None
     old: dict[str, Any] | None
     dry_run: bool
+    reinvocation: Reinvocation = field(default_factory=Reinvocation)
 
 
 @dataclass(slots=True)

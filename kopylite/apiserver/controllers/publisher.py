@@ -50,7 +50,7 @@ class NamespacePublisher:
 
     def begin(self) -> None:
         # Where accounts are created, pods get theirs.
-        self._world.mutating.append(ServiceAccountAdmission(self._world))
+        self._world.mutating.insert(0, ServiceAccountAdmission(self._world))
         for record in list(self._store.collection("namespaces").records.values()):
             self._note(record)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from kopylite.apiserver.request.request import Request, Response, Target
 
@@ -23,6 +23,7 @@ class AccessLogEntry:
         target: verb, resource, namespace, name.
         query: the parameters, with all values of each.
         status: the HTTP status of the answer.
+        audit: what webhooks and policies noted for the audit log.
         body, answer: only with `AccessLog.bodies`; the answer of a watch is empty.
     """
 
@@ -35,6 +36,7 @@ class AccessLogEntry:
     status: int
     body: bytes = b""
     answer: bytes = b""
+    audit: Mapping[str, str] = field(default_factory=dict)
 
 
 class AccessLog:
@@ -53,7 +55,15 @@ class AccessLog:
         kept = (request.body, response.body) if self.bodies else (b"", b"")
         self._bytes += sum(map(len, kept))
         entry = AccessLogEntry(
-            moment, request.user.name, request.agent, request.method, target, request.query, response.status, *kept
+            moment,
+            request.user.name,
+            request.agent,
+            request.method,
+            target,
+            request.query,
+            response.status,
+            *kept,
+            audit=request.audit,
         )
         if len(self._entries) == MAX_ENTRIES:
             self._drop()

@@ -40,7 +40,11 @@ ADMIN = User("kubernetes-admin", (MASTERS, AUTHENTICATED))
 
 @dataclass(slots=True)
 class Request:
-    """One request. Header names are lower case; `query` keeps every value of a repeated parameter."""
+    """One request. Header names are lower case; `query` keeps every value of a repeated parameter.
+
+    Attributes:
+        audit: annotations that webhooks and policies make for the audit log; `AccessLog` keeps them.
+    """
 
     method: str
     path: str
@@ -48,6 +52,7 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
     user: User = field(default_factory=User)
+    audit: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(

@@ -234,8 +234,13 @@ class Writer:
         )
 
     async def _mutate(self, admission: Admission) -> None:
+        """Ask the mutating plug-ins; all of them once more where one changed what another had seen."""
         for plugin in self._world.mutating:
             await plugin(admission)
+        if admission.reinvocation.wanted:
+            admission.reinvocation.round = 1
+            for plugin in self._world.mutating:
+                await plugin(admission)
 
     async def _validate(self, admission: Admission) -> None:
         for plugin in self._world.validating:

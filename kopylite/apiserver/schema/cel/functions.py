@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from kopylite.apiserver.schema.cel.addresses import ADDRESSES
+from kopylite.apiserver.schema.cel.authz import AUTHORIZATION
 from kopylite.apiserver.schema.cel.conversions import CONVERSIONS
 from kopylite.apiserver.schema.cel.library import Library
 from kopylite.apiserver.schema.cel.quantities import QUANTITIES
 from kopylite.apiserver.schema.cel.sequences import SEQUENCES
 from kopylite.apiserver.schema.cel.values import OptionalValue, contains, equal
 
-LIBRARY = Library(CONVERSIONS | SEQUENCES | QUANTITIES | ADDRESSES)
+LIBRARY = Library(CONVERSIONS | SEQUENCES | QUANTITIES | ADDRESSES | AUTHORIZATION)
 # The kinds of objects that expressions may make, where variables of these names say so.
 STRUCTS = frozenset({"Object", "JSONPatch"})
 NAMESPACED = frozenset(

@@ -1,0 +1,1 @@
+"""Calls that the server itself makes: to webhooks of admission and of conversion."""

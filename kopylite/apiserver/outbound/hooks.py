@@ -1,0 +1,180 @@
+"""HookClient: POSTs reviews to webhooks, by URL or by Service, with the errors of Go's client."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+from yarl import URL
+
+from kopylite.apiserver.schema.field_errors import go_quote
+from kopylite.apiserver.world import World
+
+DEFAULT_TIMEOUT = 10
+_MAX_ANSWER = 16 * 1024 * 1024
+_SHOWN = 2048
+_MAX_BUNDLES = 100
+
+
+class HookFailed(Exception):
+    """There is no answer; the text is that of Go's client."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Endpoint:
+    """Attributes: shown: the URL as errors name it; dialled: where the connection goes; server: whom TLS expects."""
+
+    shown: str
+    dialled: str
+    server: str | None
+
+
+class HookClient:
+    """Keeps connections open between calls; close it with `aclose`.
+
+    Args:
+        services: where Services are reached: a local port for "namespace/name" or "namespace/name:port".
+    """
+
+    def __init__(self, world: World, services: Mapping[str, int] | None = None) -> None:
+        self._world = world
+        self._services = dict(services or {})
+        self._sessions: dict[str, aiohttp.ClientSession] = {}
+
+    async def aclose(self) -> None:
+        sessions, self._sessions = list(self._sessions.values()), {}
+        for session in sessions:
+            await session.close()
+
+    async def post(self, config: Mapping[str, Any], body: bytes, timeout: float | None) -> bytes:
+        """The body of the answer to a review.
+
+        Args:
+            config: a clientConfig: `url` or `service`, and `caBundle`.
+            timeout: seconds; None: no limit of its own, and none is told to the webhook.
+
+        Raises:
+            HookFailed: no answer, or not one of success.
+        """
+        endpoint = self._endpoint(config)
+        shown = f"{endpoint.shown}?timeout={timeout:g}s" if timeout else endpoint.shown
+        url = URL(f"{endpoint.dialled}?timeout={timeout:g}s" if timeout else endpoint.dialled, encoded=True)
+        session = await self._session(str(config.get("caBundle") or ""))
+        headers = {"Content-Type": "application/json", "Accept": "application/json, */*"}
+        if endpoint.server:
+            headers["Host"] = endpoint.server
+        try:
+            async with asyncio.timeout(timeout or 30):
+                async with session.post(
+                    url, data=body, headers=headers, allow_redirects=False, server_hostname=endpoint.server
+                ) as response:
+                    answer = await response.content.read(_MAX_ANSWER)
+                    status = response.status
+        except TimeoutError:
+            raise HookFailed(f'Post "{shown}": context deadline exceeded') from None
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            raise HookFailed(f'Post "{shown}": {go_problem(error, url)}') from error
+        if not 200 <= status < 300:
+            raise HookFailed(_refusal(status, answer))
+        return answer
+
+    def _endpoint(self, config: Mapping[str, Any]) -> _Endpoint:
+        service = config.get("service")
+        if service is None:
+            return _Endpoint(str(config.get("url") or ""), str(config.get("url") or ""), None)
+        namespace, name, port = service["namespace"], service["name"], service.get("port") or 443
+        path = service.get("path") or "/"
+        server = f"{name}.{namespace}.svc"
+        shown = f"https://{server}:{port}{path}"
+        local = self._services.get(f"{namespace}/{name}:{port}", self._services.get(f"{namespace}/{name}"))
+        if local is None:
+            known = self._world.lookup("", "services", namespace, name) is not None
+            why = (
+                f"no endpoints available for service {go_quote(name)}"
+                if known
+                else f"service {go_quote(name)} not found"
+            )
+            raise HookFailed(f'Post "{shown}?timeout={DEFAULT_TIMEOUT}s": {why}')
+        return _Endpoint(shown, f"https://127.0.0.1:{local}{path}", server)
+
+    async def _session(self, bundle: str) -> aiohttp.ClientSession:
+        session = self._sessions.get(bundle)
+        if session is None:
+            if len(self._sessions) >= _MAX_BUNDLES:  # most of them rotated away
+                await self._sessions.pop(next(iter(self._sessions))).close()
+            try:
+                context = trust(bundle)
+            except (ssl.SSLError, ValueError):
+                raise HookFailed("unable to load root certificates: unable to parse bytes as PEM block") from None
+            connector = aiohttp.TCPConnector(ssl=context)
+            session = aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=None))
+            self._sessions[bundle] = session
+        return session
+
+
+def trust(bundle: str) -> ssl.SSLContext:
+    """Who a webhook's certificate must be from: the base64 PEM bundle, else whom this machine trusts.
+
+    Raises:
+        ValueError, ssl.SSLError: the bundle is none.
+    """
+    if not bundle:
+        return ssl.create_default_context()
+    return ssl.create_default_context(cadata=base64.b64decode(bundle).decode())
+
+
+def go_problem(error: BaseException, url: URL) -> str:
+    """Why a connection failed, as Go says it."""
+    where = f"{url.host}:{url.port}"
+    cause: BaseException | None = error
+    while cause is not None:
+        cause = getattr(cause, "certificate_error", cause)
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return f"tls: failed to verify certificate: x509: {_certificate_problem(cause, url)}"
+        if isinstance(cause, ConnectionRefusedError):
+            return f"dial tcp {where}: connect: connection refused"
+        if isinstance(cause, ssl.SSLError) and "WRONG_VERSION_NUMBER" in str(cause):
+            return "http: server gave HTTP response to HTTPS client"
+        cause = cause.__cause__ or getattr(cause, "os_error", None)
+    if isinstance(error, aiohttp.ServerDisconnectedError):
+        return "EOF"
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return f"dial tcp: lookup {url.host}: no such host"
+    return str(error)
+
+
+def _certificate_problem(error: ssl.SSLCertVerificationError, url: URL) -> str:
+    text = error.verify_message
+    if "expired" in text:
+        return f"certificate has expired or is not yet valid: {text}"
+    if "mismatch" in text.lower() or "not valid for" in text:
+        return f"certificate is not valid for {url.host}: {text}"
+    return "certificate signed by unknown authority"
+
+
+def _refusal(status: int, body: bytes) -> str:
+    """What client-go makes of an answer that is no success and no Status."""
+    text = body[:_SHOWN].decode("utf-8", "replace").strip()
+    shown = go_quote(text) if text else '"unknown"'
+    if status == 404:
+        return "the server could not find the requested resource"
+    if status == 400:
+        return "the server rejected our request for an unknown reason"
+    if status == 401:
+        return "the server has asked for the client to provide credentials"
+    if status == 403:
+        return f"forbidden: {text}" if text else "unknown"
+    if status in (408, 504):
+        return (
+            "the server was unable to return a response in the time allotted, but may still be processing the request"
+        )
+    if status == 503:
+        return "the server is currently unable to handle the request"
+    if status >= 500:
+        return f"an error on the server ({shown}) has prevented the request from succeeding"
+    return f"the server responded with the status code {status} but did not return more information"
