@@ -19,9 +19,7 @@
     ├── KindNotFound               the server does not serve this kind (now)
     │   └── SubresourceNotFound    it serves the kind, without this sub-resource
     ├── ObjectError                one object is not what the code expects; others are unaffected
-    │   ├── DecodeError
-    │   ├── EncodeError
-    │   └── AlreadyOwned
+    │   └── DecodeError · EncodeError · AlreadyOwned
     ├── TerminalError              raised by a reconcile: no retry until the next event (Retry, beside Result: later)
     ├── ReconcileTimeout           a reconcile ran longer than its controller allows
     └── QueueShutDown              the work queue hands out nothing more
@@ -385,7 +383,9 @@ class EncodeError(ObjectError):
 
 
 class AlreadyOwned(ObjectError):
-    """The object has another controller owner."""
+    """The object has another controller owner. `earlier`: it was one of the same name, and goes with what it owned."""
+
+    earlier = False
 
 
 class TerminalError(KopyliteError):

@@ -304,11 +304,14 @@ class Api:
         if isinstance(error, KindNotFound):
             self.resources.forget(resource.kind)
         missing = isinstance(error, KindNotFound | NotFound) and not isinstance(error, NamespaceNotFound)
-        if subresource and missing and await self.resources.lacks(resource.kind, subresource):
+        unserved = isinstance(error, KindNotFound)
+        if subresource and missing and await self.resources.lacks(resource.kind, subresource, again=unserved):
             return SubresourceNotFound(
                 f"{resource.kind} {key} has no sub-resource {subresource!r}: the server serves the kind without it "
                 f"(a CRD declares it under `subresources`) ({request})"
             )
+        if unserved:
+            return KindNotFound(f"the server does not serve {resource.kind}: is its CRD installed? ({request})")
         return error
 
 

@@ -133,14 +133,17 @@ class Resources:
     def note_statusless(self, kind: Kind) -> None:
         self._statusless[kind] = self._clock.monotonic() + STATUSLESS_PERIOD
 
-    async def lacks(self, kind: Kind, subresource: str) -> bool:
+    async def lacks(self, kind: Kind, subresource: str, *, again: bool = False) -> bool:
         """Whether the server serves a kind and lists no such sub-resource. Asked at most every 3 s.
 
         False also when discovery cannot be asked: then nobody knows.
+
+        Args:
+            again: ask, whatever was listed: the answer looked as if the kind itself were gone.
         """
         now = self._clock.monotonic()
         asked, listed = self._subresources.get(kind, (-MISSING_PERIOD, None))
-        if now - asked >= MISSING_PERIOD:
+        if again or now - asked >= MISSING_PERIOD:
             try:
                 served, fault = await self._served(kind.api_version)
             except (ApiError, TransportError):

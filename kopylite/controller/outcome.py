@@ -29,6 +29,7 @@ from enum import Enum, auto
 
 from kopylite.boundary import defined_at, name_of, show
 from kopylite.errors import (
+    AlreadyOwned,
     ApiError,
     ApplyConflict,
     BeingDeleted,
@@ -180,7 +181,7 @@ def _settle_one(error: BaseException) -> Settlement:
         return max(map(_settle_one, error.exceptions), key=_gravity)
     if isinstance(error, DecodeError):
         return REJECTED
-    if isinstance(error, _GOING):
+    if isinstance(error, _GOING) or (isinstance(error, AlreadyOwned) and error.earlier):
         return GOING
     if isinstance(error, Conflict) and not isinstance(error, ApplyConflict):
         return CONFLICT

@@ -65,8 +65,15 @@ class Cluster(ABC):
             yield client
 
     @asynccontextmanager
-    async def running(self, app: App, *, namespaces: Sequence[str] = (), timeout: float = 10) -> AsyncIterator[Manager]:
-        """Run an app here, in this event loop, with every right, until the block ends.
+    async def running(
+        self,
+        app: App,
+        *,
+        namespaces: Sequence[str] = (),
+        timeout: float = 10,
+        kubeconfig: str | Path | None = None,
+    ) -> AsyncIterator[Manager]:
+        """Run an app here, in this event loop, with every right or as the user of `kubeconfig`, until the block ends.
 
         Entered when all that it watches is in its caches; its CRDs have to be installed before.
 
@@ -76,27 +83,43 @@ class Cluster(ABC):
             timeout: seconds for its start, and for reconciles that still run at the end.
 
         Raises:
-            TimeoutError: its caches were not complete in time, say because a CRD is missing.
+            TimeoutError: its caches were not complete in time; it says which, and which CRD or right is missing.
+            KopyliteError: it could not run, or stopped running.
         """
         from kopylite.client import load_config
         from kopylite.manager import Manager, Options
 
         options = Options(
-            namespaces=tuple(namespaces), metrics_address="off", health_address="off", grace_period=timeout
+            namespaces=tuple(namespaces),
+            metrics_address="off",
+            health_address="off",
+            grace_period=timeout,
+            connect_timeout=timeout * 0.8,  # so that it says itself why it could not connect
         )
-        manager = Manager(app, load_config(str(self.kubeconfig)), options)
-        failure: Exception | None = None
+        manager = Manager(app, load_config(str(kubeconfig or self.kubeconfig)), options)
+        failures: list[Exception] = []  # raised below, as themselves: the task group would wrap them
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(manager.run)
+
+            async def run() -> None:
+                try:
+                    await manager.run()
+                except Exception as error:
+                    failures.append(error)
+                    tasks.cancel_scope.cancel()
+
+            tasks.start_soon(run)
             try:
-                with anyio.fail_after(timeout):
+                with anyio.move_on_after(timeout) as limit:
                     await manager.wait_synced()
+                if limit.cancelled_caught:
+                    why = "\n".join(f"- {reason}" for reason in manager.waiting())
+                    raise TimeoutError(f"app {app.name!r} was not in sync after {timeout:g} s:\n{why}")
                 yield manager
-            except Exception as error:  # raised below, as itself: the task group would wrap it
-                failure = error
+            except Exception as error:
+                failures.append(error)
             manager.stop()
-        if failure is not None:
-            raise failure
+        if failures:
+            raise failures[0]
 
     async def install_crds(self, *sources: CrdSource, timeout: float = 10) -> list[str]:
         """Create or update CRDs and wait until each is Established and served.

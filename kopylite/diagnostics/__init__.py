@@ -7,7 +7,7 @@ from kopylite.diagnostics.log import JsonFormatter, TextFormatter, configure_log
 from kopylite.diagnostics.loopreport import LoopReport
 from kopylite.diagnostics.stall import StallStatistics, StallWatch
 from kopylite.diagnostics.unawaited import forgotten_awaits
-from kopylite.diagnostics.waiting import WaitingReport
+from kopylite.diagnostics.waiting import WaitingReport, reasons_of
 from kopylite.redaction import redact
 
 __all__ = [
@@ -20,5 +20,6 @@ __all__ = [
     "WaitingReport",
     "configure_logging",
     "forgotten_awaits",
+    "reasons_of",
     "redact",
 ]

@@ -7,7 +7,7 @@ a reminder that grows rarer. What waits for one reason is one line, in however m
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from kopylite.cache import Informer, Scope
@@ -122,6 +122,18 @@ class WaitingReport:
             f"; controllers that wait: {', '.join(waiters)}" if waiters else "",
             now_state.problem or f"{now_state.phase}, {now_state.objects} objects so far",
         )
+
+
+def reasons_of(informers: Iterable[Informer], name: str, namespaces: Sequence[str] = ()) -> list[str]:
+    """Why informers are not in sync, one text each, and the rules that are missing, as an operator called `name`."""
+    texts, permissions = [], MissingPermissions(name, namespaces)
+    for informer in informers:
+        if not informer.synced:
+            now, problem = informer.statistics(), informer.problem
+            texts.append(f"{informer.scope}: {now.problem or f'{now.phase}, {now.objects} objects so far'}")
+            if problem is not None and isinstance(problem.error, Forbidden):
+                permissions.note(problem.error, 0.0)
+    return [*texts, *permissions.news(0.0)]
 
 
 def _everywhere(scope: Scope) -> Scope:

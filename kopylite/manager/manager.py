@@ -22,13 +22,14 @@ from functools import partial
 
 import anyio
 
+from kopylite.boundary import say
 from kopylite.cache import Informer
 from kopylite.client import AiohttpTransport, Api, ClientConfig, LiveClient
 from kopylite.client.transport import MAX_CONNECTIONS
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.controller import Controller
-from kopylite.diagnostics import StallWatch, WaitingReport, forgotten_awaits
-from kopylite.errors import RegistrationError, UsageError
+from kopylite.diagnostics import StallWatch, WaitingReport, forgotten_awaits, reasons_of
+from kopylite.errors import KopyliteError, RegistrationError, UsageError
 from kopylite.manager.assembly import Assembly, Ground, Operator, assemble, prepare
 from kopylite.manager.connection import missing_namespaces, wait_for_server
 from kopylite.manager.health import liveness, readiness
@@ -91,7 +92,10 @@ class Manager:
         self._parts: Assembly | None = None
         self._started = False
         self._stop = anyio.Event()
-        self._synced = anyio.Event()
+        # Set when all was in sync once (`_synced`), or will not be any more.
+        self._settled = anyio.Event()
+        self._synced = False
+        self._failure: BaseException | None = None
         # Only this is cut short by a stop; what has begun to work is ended in order.
         self._connecting = anyio.CancelScope()
 
@@ -111,8 +115,21 @@ class Manager:
         self._connecting.cancel()
 
     async def wait_synced(self) -> None:
-        """Wait until every controller works: the first state of everything it watches is known."""
-        await self._synced.wait()
+        """Wait until every controller works: the first state of everything it watches is known.
+
+        Raises:
+            KopyliteError: `run` ended before that; what it raised is the cause.
+        """
+        await self._settled.wait()
+        if not self._synced:
+            why = "it was stopped" if self._failure is None else say(self._failure)
+            raise KopyliteError(f"the Manager ended before all that it watches was in sync: {why}") from self._failure
+
+    def waiting(self) -> list[str]:
+        """What is not in sync and why, one text each, with the rules that are missing; none: all is in sync."""
+        if self._parts is None:
+            return ["the API server was not reached yet"]
+        return reasons_of(self._parts.cache.informers, self.apps[0].name, self.options.namespaces)
 
     async def run(self) -> bool:
         """Run until `stop` was called. If it was called already, nothing is begun.
@@ -131,7 +148,16 @@ class Manager:
         self._started = True
         if self._stop.is_set():
             logger.warning("stopped before it ran: nothing was begun")
-            return True
+        try:
+            return self._stop.is_set() or await self._run()
+        except BaseException as error:
+            self._failure = error
+            raise
+        finally:
+            self._settled.set()
+
+    async def _run(self) -> bool:
+        """All stages, up and down: whether all running reconciles ended by themselves."""
         async with AsyncExitStack() as stack:
             stack.enter_context(forgotten_awaits())
             for server in self._servers:
@@ -195,7 +221,8 @@ class Manager:
         logger.info("all caches are in sync: %d objects after %.1f s", objects, self._clock.monotonic() - began)
         if self.options.freeze_garbage:
             gc.freeze()
-        self._synced.set()
+        self._synced = True
+        self._settled.set()
 
     async def _note_namespaces(self, ground: Ground) -> None:
         """A namespace that does not exist can be watched, and stays as empty as a misspelt one."""
@@ -223,13 +250,15 @@ class Manager:
     def _plan_servers(self) -> list[HttpServer]:
         """One server for each address; an address that serves both has both's paths."""
         wanted: dict[Address, dict[str, RouteHandler]] = {}
-        for text, routes in (
-            (self.options.metrics_address, {"/metrics": self._metrics}),
-            (self.options.health_address, {"/healthz": self._healthz, "/readyz": self._readyz}),
+        settings: dict[Address, list[str]] = {}
+        for name, text, routes in (
+            ("--metrics-address", self.options.metrics_address, {"/metrics": self._metrics}),
+            ("--health-address", self.options.health_address, {"/healthz": self._healthz, "/readyz": self._readyz}),
         ):
             if (address := parse_address(text)) is not None:
                 wanted.setdefault(address, {}).update(routes)
-        return [HttpServer(address, routes) for address, routes in wanted.items()]
+                settings.setdefault(address, []).append(name)
+        return [HttpServer(address, routes, " and ".join(settings[address])) for address, routes in wanted.items()]
 
     def _metrics(self, query: Query) -> Answer:
         body, content_type = self.metrics.exposition(query.accept)

@@ -106,10 +106,16 @@ def _set(owner: Any, obj: Any, reference: OwnerReference, *, adopt: bool) -> Non
         if existing.uid == reference.uid or (adopt and _same_name(existing, reference)):
             place = index
         elif existing.controller and reference.controller:
-            raise AlreadyOwned(
+            error = AlreadyOwned(
                 f"{_text(obj)} is controlled by {existing.kind} {existing.name} (uid {existing.uid}), "
                 f"so {reference.kind} {reference.name} (uid {reference.uid}) cannot control it"
             )
+            if _same_name(existing, reference):
+                error = AlreadyOwned(
+                    f"{error}: the owner was made anew, and what the old one had is yet to be collected"
+                )
+                error.earlier = True
+            raise error
     if place is None:
         _write(obj, [*entries, reference.to_dict()])
     elif entries[place] != reference.to_dict():

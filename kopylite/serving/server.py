@@ -40,10 +40,14 @@ class HttpServer:
     A route answers for its own path and for everything below it (`/healthz` for `/healthz/name` too). Other
     paths are 404, other methods than GET and HEAD 405. A connection on which no whole request came for 30 s is closed;
     of more than 100 connections the oldest.
+
+    Args:
+        setting: what the user set the address with, for the error when it cannot be had.
     """
 
-    def __init__(self, address: Address, routes: Mapping[str, RouteHandler]) -> None:
+    def __init__(self, address: Address, routes: Mapping[str, RouteHandler], setting: str = "") -> None:
         self._wanted = address
+        self._setting = setting
         self._routes = dict(routes)
         self.paths = tuple(routes)
         server = _Server(
@@ -75,7 +79,9 @@ class HttpServer:
             await web.TCPSite(self._runner, self._wanted.host, self._wanted.port).start()
         except OSError as error:
             await self._runner.cleanup()
-            raise UsageError(f"cannot listen on {self._wanted}: {_plain(error)}") from error
+            setting = f"{self._setting}: " if self._setting else ""
+            what = f" for {' and '.join(self.paths)}"
+            raise UsageError(f"{setting}cannot listen on {self._wanted}{what}: {_plain(error)}") from error
         return self
 
     async def __aexit__(

@@ -2,12 +2,17 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
+import logging
 import sys
+from pathlib import Path
 
 import pytest
 
 from kopylite import App, Context, CustomResource, Kind, Request, Unstructured, watch
 from kopylite.client import Client
+from kopylite.errors import KubeconfigError
+from kopylite.objects.yamlread import read_documents
 from kopylite.testing import Cluster, EmbeddedCluster
 from tests.operators import eventually
 
@@ -74,9 +79,65 @@ async def test_an_app_without_its_crd_does_not_get_started(embedded_cluster: Emb
     @app.reconciler(Absent)
     async def reconcile(ctx: Context, request: Request) -> None: ...
 
-    with pytest.raises(TimeoutError):
-        async with embedded_cluster.running(app, timeout=0.5):
+    with pytest.raises(TimeoutError) as raised:
+        async with embedded_cluster.running(app, timeout=2):
             raise AssertionError("it began")
+    text = str(raised.value)
+    assert "app 'absent' was not in sync after 2 s" in text
+    assert "does not serve Absent.absent.example.com/v1: is its CRD installed?" in text
+
+
+async def test_an_app_without_a_right_is_told_the_rule(embedded_cluster: EmbeddedCluster) -> None:
+    user = embedded_cluster.user_kubeconfig("bob")
+    with pytest.raises(TimeoutError) as raised:
+        async with embedded_cluster.running(labeller(), timeout=2, kubeconfig=user):
+            raise AssertionError("it began")
+    text = str(raised.value)
+    assert 'configmaps is forbidden: User "bob" cannot' in text
+    assert 'resources: ["configmaps"]' in text
+
+
+async def test_an_app_that_cannot_run_fails_with_its_own_error(
+    embedded_cluster: EmbeddedCluster, tmp_path: Path
+) -> None:
+    [config] = read_documents(embedded_cluster.kubeconfig.read_bytes())
+    config["users"][0]["user"] = {"token": "wrong"}
+    path = tmp_path / "kubeconfig"
+    path.write_text(json.dumps(config))
+    with pytest.raises(KubeconfigError):
+        async with embedded_cluster.running(labeller(), timeout=5, kubeconfig=path):
+            raise AssertionError("it began")
+
+
+async def test_what_an_earlier_owner_of_the_name_controls_is_waited_for_quietly(
+    cluster: Cluster, client: Client, namespace: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    app, secret = App("keeper"), Kind("v1", "Secret")
+
+    @app.reconciler(CONFIG_MAP, owns=[secret])
+    async def reconcile(ctx: Context, request: Request) -> None:
+        owner = await ctx.client.find(CONFIG_MAP, request)
+        if owner is not None and owner.name == "owner":
+            await ctx.client.create_or_update(secret, request, lambda obj: None, owner=owner)
+
+    def owned_by(uid: str) -> Unstructured:
+        reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": uid, "controller": True}
+        metadata = {"name": "owner", "namespace": namespace, "ownerReferences": [reference]}
+        return Unstructured(apiVersion="v1", kind="Secret", metadata=metadata)
+
+    # The child of an owner that is gone already: until the garbage collector has looked, it is in the way.
+    metadata = {"name": "owner", "namespace": namespace}
+    with caplog.at_level(logging.WARNING):
+        async with cluster.running(app, namespaces=[namespace]):
+            await client.create(owned_by("00000000-0000-0000-0000-000000000001"))
+            owner = await client.create(Unstructured(apiVersion="v1", kind="ConfigMap", metadata=metadata))
+
+            async def mine() -> bool:
+                found = await client.find(secret, "owner", namespace=namespace)
+                return found is not None and [ref.uid for ref in found.owner_references] == [owner.uid]
+
+            await eventually(mine, "the new owner has its Secret", limit=60)
+    assert [record.message for record in caplog.records if record.name == "kopylite.controller"] == []
 
 
 def test_an_operator_that_ended_leaves_no_connection_open(

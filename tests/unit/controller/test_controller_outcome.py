@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from kopylite.controller import outcome
 from kopylite.controller.outcome import NextRun, Settlement, settle_error, settle_result
 from kopylite.errors import (
+    AlreadyOwned,
     ApplyConflict,
     BeingDeleted,
     Conflict,
@@ -33,6 +34,12 @@ from kopylite.errors import (
     TerminalError,
 )
 from kopylite.reconcile import Result, Retry
+
+
+def earlier_owner() -> AlreadyOwned:
+    error = AlreadyOwned("by one of the same name")
+    error.earlier = True
+    return error
 
 
 def caused_by(error: Exception, cause: BaseException) -> Exception:
@@ -92,6 +99,8 @@ def test_what_is_no_result_is_told_with_the_function_that_returned_it() -> None:
         (NamespaceTerminating("the namespace goes"), outcome.GOING),
         (NameStillTaken("its namesake goes"), outcome.GOING),
         (BeingDeleted("the object goes"), outcome.GOING),
+        (earlier_owner(), outcome.GOING),
+        (AlreadyOwned("by another"), outcome.REFUSED),
         (StreamBroken("reset"), outcome.UNREACHED),
         (ConnectionFailed("refused"), outcome.UNREACHED),
         (RequestTimeout("no answer"), outcome.UNREACHED),

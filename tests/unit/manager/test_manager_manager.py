@@ -18,7 +18,7 @@ from kopylite.app import App
 from kopylite.cache import Phase
 from kopylite.client import AiohttpTransport, ClientConfig
 from kopylite.controller import channel, periodic, watch
-from kopylite.errors import ConnectionFailed, KubeconfigError, RegistrationError, UsageError
+from kopylite.errors import ConnectionFailed, KopyliteError, KubeconfigError, RegistrationError, UsageError
 from kopylite.manager import Manager, Options
 from kopylite.manager import wiring as wiring_module
 from kopylite.objects import CustomResource, Kind, Unstructured
@@ -566,9 +566,45 @@ async def test_a_taken_port_fails_before_anything_else(server: TinyServer) -> No
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         options = Options(metrics_address=f":{port}", health_address="off")
-        with pytest.raises(UsageError, match=f"cannot listen on 127.0.0.1:{port}"):
+        with pytest.raises(UsageError, match=f"--metrics-address: cannot listen on 127.0.0.1:{port} for /metrics"):
             await Manager(Recorded().app, server.config, options).run()
+        both = Options(metrics_address=f":{port}", health_address=f":{port}")
+        with pytest.raises(UsageError, match="--metrics-address and --health-address: cannot listen"):
+            await Manager(Recorded().app, server.config, both).run()
     assert server.requests == []
+
+
+async def test_who_waits_for_a_manager_that_fails_is_told_why(server: TinyServer) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        options = Options(metrics_address=f":{taken.getsockname()[1]}", health_address="off")
+        manager = Manager(Recorded().app, server.config, options)
+
+        async def run() -> None:
+            with pytest.raises(UsageError):
+                await manager.run()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(run)
+            with anyio.fail_after(20), pytest.raises(KopyliteError, match="in sync: UsageError: --metrics") as raised:
+                await manager.wait_synced()
+    assert isinstance(raised.value.__cause__, UsageError)
+    with anyio.fail_after(20), pytest.raises(KopyliteError, match="ended before"):
+        await manager.wait_synced()
+
+
+async def test_who_waits_for_a_manager_that_is_stopped_is_told_so(server: TinyServer) -> None:
+    server.served.remove("things")
+    manager = Manager(Recorded().app, server.config, QUIET)
+
+    async def stop_when_it_waits() -> None:
+        await eventually(lambda: any("Thing" in text for text in manager.waiting()), "it says what it waits for")
+        manager.stop()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(manager.run)
+        tasks.start_soon(stop_when_it_waits)
+        with anyio.fail_after(20), pytest.raises(KopyliteError, match="in sync: it was stopped"):
+            await manager.wait_synced()
 
 
 def test_an_app_without_controllers_is_refused() -> None:

@@ -92,8 +92,9 @@ def test_a_second_plain_owner_is_welcome() -> None:
 def test_a_recreated_owner_does_not_take_over_by_its_name() -> None:
     obj = config_map()
     set_controller_reference(owner(uid="old"), obj)
-    with pytest.raises(AlreadyOwned):
+    with pytest.raises(AlreadyOwned, match="the owner was made anew") as raised:
         set_controller_reference(owner(uid="new"), obj)
+    assert raised.value.earlier
     assert not has_owner_reference(owner(uid="new"), obj)
     assert not remove_owner_reference(owner(uid="new"), obj)
 

@@ -44,10 +44,10 @@ async def test_a_taken_port_is_one_clear_line() -> None:
     async with HttpServer(ANY_PORT, {"/": echo}) as first:
         taken = first.address
         with pytest.raises(UsageError) as caught:
-            async with HttpServer(taken, {"/": echo}):
+            async with HttpServer(taken, {"/a": echo, "/b": echo}, "--health-address"):
                 pass
     message = str(caught.value)
-    assert f"cannot listen on {taken}" in message
+    assert f"--health-address: cannot listen on {taken} for /a and /b" in message
     assert "taken" in message
     assert "\n" not in message
 
