@@ -14,6 +14,7 @@
     │       NameStillTaken (AlreadyExists), ApplyConflict (Conflict), BeingDeleted (Invalid)
     ├── TransportError             no whole answer came
     │   ├── ConnectionFailed       the request was not sent
+    │   ├── NotLeader              likewise: this process does not hold the lease that the write needs
     │   ├── RequestTimeout         the deadline passed; a write may or may not have happened
     │   └── StreamBroken           the connection ended in mid-answer; likewise
     ├── KindNotFound               the server does not serve this kind (now)
@@ -287,13 +288,7 @@ def error_from_status(
     message = _text(status.get("message")) or reason or f"HTTP {code}"
     cls = (_BY_REASON.get(reason) if reason else None) or _class_by_code(code)
     return _told_apart(cls, message, details, causes, request)(
-        message,
-        code=code,
-        reason=reason,
-        details=details,
-        causes=causes,
-        retry_after=retry_after,
-        request=request,
+        message, code=code, reason=reason, details=details, causes=causes, retry_after=retry_after, request=request
     )
 
 
@@ -333,6 +328,10 @@ class TransportError(KopyliteError):
 
 class ConnectionFailed(TransportError):
     """No connection: refused, unreachable, or the TLS handshake failed. The request was not sent."""
+
+
+class NotLeader(TransportError):
+    """A write of a part that only the leader runs, in a process that does not lead, or no longer. It was not sent."""
 
 
 class RequestTimeout(TransportError):

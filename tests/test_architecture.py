@@ -60,7 +60,8 @@ APISERVER_LAYERS: list[set[str]] = [
 
 DOORS = {
     "kubernetes_asyncio": {"objects/models.py", "apiserver/builtin/descriptions.py"},
-    "aiohttp": {"client/transport.py", "client/oidc.py", "client/socks.py", "serving/", "apiserver/"},
+    "aiohttp": {"client/transport.py", "client/oidc.py", "client/socks.py", "client/permits.py",
+                "serving/", "apiserver/"},
     "prometheus_client": {"metrics.py", "collectors.py"},
     "yaml": {"objects/yamlread.py", "objects/yamlwrite.py"},
     "re2": {"apiserver/schema/regex.py"},
@@ -78,7 +79,7 @@ PURE = {
     "triggers/events.py", "triggers/predicates.py", "triggers/objectpredicates.py",
     "workqueue/state.py", "workqueue/delays.py",
     "workqueue/ratelimiters.py", "reconcile/request.py", "reconcile/chains.py", "reconcile/conditions.py",
-    "reconcile/owners.py",
+    "reconcile/owners.py", "leaderelection/settings.py", "leaderelection/lease.py", "leaderelection/candidate.py",
     "controller/spec.py", "controller/outcome.py", "serving/probes.py", "serving/routes.py", "serving/address.py",
     "diagnostics/hotloop.py", "redaction/", "manager/options.py", "manager/health.py", "app.py",
     "apiserver/schema/", "apiserver/patching/", "apiserver/builtin/", "apiserver/printers/", "apiserver/resources/",

@@ -25,6 +25,7 @@ from kopylite.client.config import ClientConfig
 from kopylite.client.credentials import ClientIdentity
 from kopylite.client.lanes import Lane
 from kopylite.client.pace import Pace
+from kopylite.client.permits import asking
 from kopylite.client.retries import NO_ANSWER, Retries
 from kopylite.client.socks import require_socks, socks_connector
 from kopylite.client.tls import TlsContexts
@@ -291,6 +292,7 @@ class AiohttpTransport:
             headers=self._headers,
             # trust_env costs two thread hops a request and reads ~/.netrc; the proxy is settled by the config.
             trust_env=False,
+            trace_configs=[asking()],
         )
 
     def _connector(self) -> aiohttp.BaseConnector:

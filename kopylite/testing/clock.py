@@ -39,6 +39,9 @@ class VirtualClock:
     def monotonic(self) -> float:
         return self._seconds
 
+    def elapsed(self) -> float:
+        return self._seconds
+
     def now(self) -> datetime:
         return START + timedelta(seconds=self._seconds)
 

@@ -1,0 +1,21 @@
+"""ONE: of several processes, the one that does the work. On Leases of coordination.k8s.io, as Kubernetes' own parts."""
+
+from __future__ import annotations
+
+from kopylite.leaderelection.candidate import Candidate
+from kopylite.leaderelection.elector import ElectionObserver, Elector, Lead
+from kopylite.leaderelection.fence import Fence, FencedTransport
+from kopylite.leaderelection.lease import LEASE, Lease
+from kopylite.leaderelection.settings import LeaseSettings
+
+__all__ = [
+    "LEASE",
+    "Candidate",
+    "ElectionObserver",
+    "Elector",
+    "Fence",
+    "FencedTransport",
+    "Lead",
+    "Lease",
+    "LeaseSettings",
+]
