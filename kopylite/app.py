@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypedDict, TypeVar, Unpack
 
+from kopylite.checks import require_flag
 from kopylite.client.selecting import Selector
 from kopylite.controller import Channel, ControllerSpec, Periodic, Reconcile, Watch, watch
 from kopylite.errors import RegistrationError
@@ -31,6 +32,7 @@ class ControllerOptions(TypedDict, total=False):
     max_retries: int | None
     rate_limit: RateLimit
     failure_events: bool
+    leader: bool
 
 
 class App:
@@ -48,17 +50,21 @@ class App:
     Args:
         name: lower-case letters, digits and dashes, at most 63; names the operator to the API server, as the
             owner of the fields that it applies and in the user agent.
+        leader_election: of several processes that run it, one works at a time, and the others stand by; the Lease
+            has the App's name. Controllers with leader=False work in all of them.
 
     Raises:
         RegistrationError: the name is none.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, leader_election: bool = False) -> None:
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise RegistrationError(
                 f"App name {name!r}: use up to 63 lower-case letters, digits and inner dashes, as in App('my-operator')"
             )
+        require_flag(leader_election, f"App {name!r}: leader_election")
         self.name = name
+        self.leader_election = leader_election
         self._controllers: dict[str, ControllerSpec] = {}
         self._cached: list[Watch] = []
 

@@ -188,6 +188,8 @@ class Metrics(Collector):
         self.loop_lag = Histogram(LAG_BUCKETS)
         self._controllers: dict[str, ControllerMetrics] = {}
         self._informers: dict[Scope, InformerMetrics] = {}
+        # Name of the Lease, and whether this process holds it.
+        self.leaders: Callable[[], Sequence[tuple[str, bool]]] = tuple
         self.informer_statistics: Callable[[], Sequence[InformerStatistics]] = tuple
         # Of no controller: by kind and name of the function.
         self.failed_calls: dict[tuple[str, str], int] = {}
@@ -222,6 +224,8 @@ class Metrics(Collector):
         yield counter("kopylite_calls_total", text, ("controller", "call", "function", "result"), rows)
         yield from _informers([(now, self.informer(now.scope)) for now in self.informer_statistics()])
         yield from _requests(self.client)
+        text = "1: this process holds the lease, and does what only the leader does"
+        yield gauge("leader_election_master_status", text, ("name",), [((n,), leads) for n, leads in self.leaders()])
         text = "Changes of objects that lists left out because they did not fit their model"
         yield counter("kopylite_skipped_objects_total", text, (), [((), self.skipped)])
         text = "How late the event loop ran a timer that was due"

@@ -14,6 +14,7 @@ from kopylite.errors import UsageError
 PREFIX = "KOPYLITE_"
 # What Kubernetes puts into every pod of a namespace that has a Service named kopylite or kopylite-something.
 _OF_A_SERVICE = re.compile(r".*_(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT(_\d+_(TCP|UDP|SCTP)(_(ADDR|PORT|PROTO))?)?)")
+_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
 _NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
@@ -31,6 +32,13 @@ class _Collect(argparse.Action):
     def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
         so_far = getattr(namespace, self.dest)
         setattr(namespace, self.dest, [*(so_far if isinstance(so_far, list) else ()), *values])
+
+
+class _Switch(argparse.Action):
+    """True, or False for the flag that begins with --no-."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
+        setattr(namespace, self.dest, not str(option_string).startswith("--no-"))
 
 
 class OptionGroup:
@@ -74,6 +82,21 @@ class OptionGroup:
             help=f"{help} [{variable}{shown}]".replace("%", "%%"),
         )
 
+    def add_switch(self, flag: str, *, help: str) -> None:  # noqa: A002  (argparse's own word)
+        """Add --flag and --no-flag; the variable says true or false. None: neither was given."""
+        variable = PREFIX + flag.lstrip("-").replace("-", "_").upper()
+        self.variables[variable] = None
+        given = self._environment.get(variable)
+        self._group.add_argument(
+            flag,
+            flag.replace("--", "--no-"),
+            action=_Switch,
+            nargs=0,
+            type=_reader(_boolean),
+            default=None if given is None else _remember(given, variable),
+            help=f"{help} [{variable}]".replace("%", "%%"),
+        )
+
 
 def unknown_variables(environment: Mapping[str, str] = os.environ) -> Iterator[str]:
     """A warning for each variable that has our prefix and means nothing: most likely it was meant to."""
@@ -100,6 +123,12 @@ def _reader(parse: Callable[[str], Any]) -> Callable[[str], Any]:
             raise argparse.ArgumentTypeError(f"{source}{error}") from None
 
     return read
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() not in ("true", "false", "1", "0"):
+        raise ValueError(f"{text!r} is neither true nor false")
+    return text.lower() in ("true", "1")
 
 
 def choice(*allowed: str) -> Callable[[str], str]:
@@ -140,3 +169,10 @@ def names(text: str) -> list[str]:
             f"{text!r} names no namespaces: up to 63 lower-case letters, digits and inner dashes, separated by commas"
         )
     return found
+
+
+def name(text: str) -> str:
+    """The name of an object: a DNS subdomain."""
+    if len(text) > 253 or not _NAME.fullmatch(text):
+        raise ValueError(f"{text!r} is no name: up to 253 lower-case letters, digits, inner dashes and dots")
+    return text

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kopylite.cli.election import add_election_options, election_options
 from kopylite.cli.environment import OptionGroup, choice, names, positive_int, seconds, unknown_variables
 from kopylite.cli.exitcodes import Exit
 from kopylite.cli.signals import StopSignals
@@ -34,6 +35,7 @@ examples:
   kopylite run shop.operator:app shop.billing:app      several Apps in one process, with caches in common
   kopylite run shop.operator:app --metrics-address 0.0.0.0:8080 --health-address 0.0.0.0:8081 --log-format json
                                                        in a pod: probes and metrics face the network
+  kopylite run shop.operator:app --leader-elect        of several such processes, one works; the others stand by
   kopylite run shop.operator:app --health-address 127.0.0.1:8080
                                                        metrics and probes on one address
 
@@ -64,6 +66,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     _add_cluster_options(parser)
     _add_dev_options(parser)
     _add_running_options(parser)
+    add_election_options(parser)
     _add_watching_options(parser)
 
 
@@ -239,6 +242,7 @@ def options_of(args: argparse.Namespace) -> Options:
         grace_period=args.grace_period,
         connect_timeout=args.connect_timeout,
         freeze_garbage=True,
+        **election_options(args),
     )
 
 

@@ -186,6 +186,7 @@ class ControllerSpec:
         rate_limit: how long a failed key waits.
         failure_events: publish an Event about an object when its reconcile raised a TerminalError, or was given up
             after `max_retries`: one for each cause, with a count; of many objects the first 100, then one a second.
+        leader: False: with leader election, it works in every process all the same, also beside others of its kind.
 
     Raises:
         RegistrationError: a value is out of its range, or `reconcile` is not an `async def` of two arguments.
@@ -204,6 +205,7 @@ class ControllerSpec:
     max_retries: int | None = None
     rate_limit: RateLimit = DEFAULT_RATE_LIMIT
     failure_events: bool = True
+    leader: bool = True
 
     def __post_init__(self) -> None:
         require_text(self.name, "name of a controller")
@@ -220,6 +222,7 @@ class ControllerSpec:
         if self.max_retries is not None:
             require_count(self.max_retries, f"{where}: max_retries (None: no limit)")
         require_flag(self.failure_events, f"{where}: failure_events")
+        require_flag(self.leader, f"{where}: leader")
         if not isinstance(self.rate_limit, RateLimit):
             raise RegistrationError(f"{where}: rate_limit is a RateLimit(...), not {self.rate_limit!r}")
 

@@ -95,6 +95,7 @@ class Cluster(ABC):
             health_address="off",
             grace_period=timeout,
             connect_timeout=timeout * 0.8,  # so that it says itself why it could not connect
+            leader_election=False,  # nobody else runs it here
         )
         manager = Manager(app, load_config(str(kubeconfig or self.kubeconfig)), options)
         failures: list[Exception] = []  # raised below, as themselves: the task group would wrap them

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from kopylite.leaderelection.candidate import Candidate
-from kopylite.leaderelection.elector import ElectionObserver, Elector, Lead
+from kopylite.leaderelection.elector import Elector, Lead
 from kopylite.leaderelection.fence import Fence, FencedTransport
 from kopylite.leaderelection.lease import LEASE, Lease
+from kopylite.leaderelection.observer import ElectionObserver
 from kopylite.leaderelection.settings import LeaseSettings
 
 __all__ = [

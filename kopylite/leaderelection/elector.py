@@ -26,6 +26,7 @@ from kopylite.errors import (
 from kopylite.leaderelection.candidate import Candidate
 from kopylite.leaderelection.fence import Fence
 from kopylite.leaderelection.lease import LEASE, Lease
+from kopylite.leaderelection.observer import ElectionObserver
 from kopylite.leaderelection.settings import LeaseSettings
 from kopylite.objects import ObjectKey
 
@@ -38,16 +39,6 @@ OVERDUE = 5.0
 
 Lead = Callable[[], Awaitable[None]]
 """What only the leader runs. It is cancelled when the lease is lost; when it returns, the lease is given back."""
-
-
-class ElectionObserver:
-    """Told by an Elector; the defaults do nothing. Called from the event loop, must not block and must not raise."""
-
-    def changed(self, lease: Lease, note: str) -> None:
-        """We became leader, or have stopped being one: a sentence that says so."""
-
-    def forbidden(self, error: Forbidden) -> None:
-        """The server refused a request for the Lease."""
 
 
 class Elector:
@@ -226,6 +217,8 @@ class Elector:
                     tasks.start_soon(self._renew, term)
                     tasks.start_soon(self._note_end, term)
                     await lead()
+                    self._observer.changed(won, f"{candidate.identity} stopped leading")
+                    await self._observer.ending()
                     tasks.cancel_scope.cancel()
         finally:
             self._close_fence()

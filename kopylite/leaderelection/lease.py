@@ -56,7 +56,7 @@ class Lease:
     @property
     def released(self) -> bool:
         """It was given back by its holder, who has stopped. A holder that somebody else took out looks otherwise."""
-        return not self.holder and 0 < self.duration <= RELEASED_SECONDS
+        return not self.holder and 0 < self.duration <= RELEASED_SECONDS and self.acquired == self.renewed
 
     @property
     def unused(self) -> bool:

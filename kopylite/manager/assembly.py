@@ -6,7 +6,9 @@ import logging
 import platform
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from functools import partial
+
+import anyio
 
 from kopylite.cache import Scope, SharedCache
 from kopylite.client import Client, MissingPermissions, Resources, Transport
@@ -14,6 +16,10 @@ from kopylite.clock import Clock
 from kopylite.controller import Controller, ControllerSpec, Source, Watch
 from kopylite.diagnostics import LoopReport
 from kopylite.errors import DecodeError, Forbidden
+from kopylite.leaderelection import Elector, FencedTransport
+from kopylite.manager.crew import Crew
+from kopylite.manager.elections import Candidacy, Herald, elector_of, elects
+from kopylite.manager.operator import Operator
 from kopylite.manager.options import Options
 from kopylite.manager.wiring import CacheGate, Places, external_sources, find_places, finder_of, sources_of
 from kopylite.metrics import Metrics
@@ -23,16 +29,8 @@ from kopylite.reconcile.recorder import INVALID_OBJECT, EventRecorder, is_publis
 
 logger = logging.getLogger("kopylite.manager")
 
-
-class Operator(Protocol):
-    """What a Manager runs: an App, or whatever else has an App's declarations."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def controllers(self) -> Sequence[ControllerSpec]: ...
-    @property
-    def cached(self) -> Sequence[Watch]: ...
+# The last Events are worth a moment, but not a pod's whole grace period.
+FLUSH_SECONDS = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +40,21 @@ class Assembly:
     cache: SharedCache
     recorders: tuple[EventRecorder, ...]
     permissions: MissingPermissions
-    controllers: tuple[Controller, ...]
+    crews: tuple[Crew, ...]
     loops: LoopReport
+
+    @property
+    def controllers(self) -> list[Controller]:
+        """Those that run, and those that wait for their term."""
+        return [controller for crew in self.crews for controller in crew.controllers]
+
+    @property
+    def electors(self) -> list[Elector]:
+        return [crew.elector for crew in self.crews if crew.elector is not None]
+
+    async def flush(self) -> None:
+        """Publish the last Events, within a limit."""
+        await flush(self.recorders)
 
     def waiting_for(self, scope: Scope) -> list[str]:
         """The names of the controllers that wait for a cache."""
@@ -61,16 +72,19 @@ class Ground:
     transport: Transport
     resources: Resources
     places: Places
+    candidacy: Candidacy | None
 
 
-async def prepare(apps: Sequence[Operator], options: Options, transport: Transport, clock: Clock) -> Ground:
+async def prepare(
+    apps: Sequence[Operator], options: Options, transport: Transport, candidacy: Candidacy | None, clock: Clock
+) -> Ground:
     """Ask the server what has to be known first."""
     resources = Resources(transport, clock)
     specs = [spec for app in apps for spec in app.controllers]
     declared = [watch for spec in specs for watch in (Watch(spec.kind), *spec.owns, *spec.watches)]
     cached = [watch for app in apps for watch in app.cached]
     places = await find_places([*declared, *cached], resources, options.namespaces)
-    return Ground(transport, resources, places)
+    return Ground(transport, resources, places, candidacy)
 
 
 def assemble(apps: Sequence[Operator], options: Options, ground: Ground, metrics: Metrics, clock: Clock) -> Assembly:
@@ -78,61 +92,96 @@ def assemble(apps: Sequence[Operator], options: Options, ground: Ground, metrics
     cache = SharedCache(ground.transport, ground.resources, clock=clock, observe=metrics.informer)
     metrics.informer_statistics = cache.statistics
     permissions = MissingPermissions(apps[0].name, options.namespaces)
-    recorders, controllers, loops = [], [], LoopReport(clock=clock)
-
-    def on_forbidden(error: Forbidden) -> None:
-        permissions.note(error, clock.monotonic())
-
-    for app in apps:
-        client, recorder = _client(app, options, ground, cache, metrics, clock, on_forbidden, loops)
-        recorders.append(recorder)
-        gates = tuple(_gates(app.cached, cache, ground.places, clock))
-        for spec in app.controllers:
-            log = logging.getLogger(app.name)
-            numbers = metrics.controller(spec.name, spec.workers or options.workers)
-            on_run = loops.on_run(spec.name, numbers.reconcile.looped)
-            environment = Environment(spec.name, client, recorder, log, clock, on_forbidden, numbers.called, on_run)
-            watched = sources_of(spec, environment, cache, ground.places)
-            sources: list[Source] = [*gates, *watched, *external_sources(spec, environment)]
-            find = finder_of(spec, watched)
-            controllers.append(_controller(spec, environment, sources, options, metrics, find))
+    workshop = _Workshop(options, ground, metrics, clock, cache, permissions, LoopReport(clock=clock))
+    crews: list[Crew] = []
+    recorders = tuple(workshop.add(app, crews) for app in apps)
     for informer in cache.informers:
-        loops.watch(informer)
-    return Assembly(cache, tuple(recorders), permissions, tuple(controllers), loops)
+        workshop.loops.watch(informer)
+    assembly = Assembly(cache, recorders, permissions, tuple(crews), workshop.loops)
+    metrics.leaders = lambda: [(elector.settings.name, elector.leading) for elector in assembly.electors]
+    return assembly
 
 
-def _client(
-    app: Operator,
-    options: Options,
-    ground: Ground,
-    cache: SharedCache,
-    metrics: Metrics,
-    clock: Clock,
-    on_forbidden: Callable[[Forbidden], None],
-    loops: LoopReport,
-) -> tuple[Client, EventRecorder]:
-    """Each App writes under its own name."""
+async def flush(recorders: Sequence[EventRecorder]) -> None:
+    """Publish what these have noted, within a limit."""
+    with anyio.move_on_after(FLUSH_SECONDS):
+        for recorder in recorders:
+            await recorder.flush()
 
-    def on_misfit(error: DecodeError) -> None:
-        metrics.skipped += 1
+
+@dataclass(frozen=True, slots=True)
+class _Workshop:
+    """What all parts of one run have in common while they are made."""
+
+    options: Options
+    ground: Ground
+    metrics: Metrics
+    clock: Clock
+    cache: SharedCache
+    permissions: MissingPermissions
+    loops: LoopReport
+
+    def add(self, app: Operator, crews: list[Crew]) -> EventRecorder:
+        """Make the crews of an App: one that begins at once, one that waits until this process leads."""
+        options, clock = self.options, self.clock
+        client = self._client(app, self.ground.transport, lambda error: self._misfit(recorder, error))
+        instance = platform.node() or app.name
+        recorder = EventRecorder(
+            client.live, controller=app.name, instance=instance, clock=clock, on_forbidden=self._on_forbidden
+        )
+        gates = tuple(_gates(app.cached, self.cache, self.ground.places, clock))
+        led = [spec for spec in app.controllers if spec.leader] if elects(app, options) else []
+        if free := [spec for spec in app.controllers if spec not in led]:
+            makers = [self._maker(app, spec, client, recorder, gates) for spec in free]
+            crews.append(Crew(makers, options.grace_period, None))
+        if led and (candidacy := self.ground.candidacy) is not None:
+            herald = Herald(recorder, self.permissions, clock, partial(flush, (recorder,)))
+            elector = elector_of(app, options, candidacy, clock, herald)
+            fenced = FencedTransport(self.ground.transport, elector.fence)
+            client = self._client(app, fenced, lambda error: self._misfit(recorder, error))
+            makers = [self._maker(app, spec, client, recorder, gates) for spec in led]
+            crews.append(Crew(makers, options.grace_period, elector))
+        return recorder
+
+    def _client(self, app: Operator, transport: Transport, on_misfit: Callable[[DecodeError], None]) -> Client:
+        """Each App writes under its own name."""
+        return Client(
+            transport,
+            resources=self.ground.resources,
+            cache=self.cache,
+            field_manager=app.name,
+            namespaces=self.options.namespaces,
+            clock=self.clock,
+            on_misfit=on_misfit,
+            listener=self.loops,
+        )
+
+    def _misfit(self, recorder: EventRecorder, error: DecodeError) -> None:
+        self.metrics.skipped += 1
         if is_publishable(error.object):
             recorder.event(error.object, INVALID_OBJECT, str(error), type="Warning", action="List")
 
-    client = Client(
-        ground.transport,
-        resources=ground.resources,
-        cache=cache,
-        field_manager=app.name,
-        namespaces=options.namespaces,
-        clock=clock,
-        on_misfit=on_misfit,
-        listener=loops,
-    )
-    instance = platform.node() or app.name
-    recorder = EventRecorder(
-        client.live, controller=app.name, instance=instance, clock=clock, on_forbidden=on_forbidden
-    )
-    return client, recorder
+    def _on_forbidden(self, error: Forbidden) -> None:
+        self.permissions.note(error, self.clock.monotonic())
+
+    def _maker(
+        self, app: Operator, spec: ControllerSpec, client: Client, recorder: EventRecorder, gates: Sequence[CacheGate]
+    ) -> Callable[[], Controller]:
+        """What makes a controller, as often as it is asked."""
+        numbers = self.metrics.controller(spec.name, spec.workers or self.options.workers)
+        on_run = self.loops.on_run(spec.name, numbers.reconcile.looped)
+        log = logging.getLogger(app.name)
+        environment = Environment(
+            spec.name, client, recorder, log, self.clock, self._on_forbidden, numbers.called, on_run
+        )
+
+        def make() -> Controller:
+            watched = sources_of(spec, environment, self.cache, self.ground.places)
+            sources: list[Source] = [*gates, *watched, *external_sources(spec, environment)]
+            find = finder_of(spec, watched)
+            return _controller(spec, environment, sources, self.options, self.metrics, find)
+
+        return make
 
 
 def _gates(cached: Sequence[Watch], cache: SharedCache, places: Places, clock: Clock) -> Iterator[CacheGate]:

@@ -11,6 +11,7 @@ from functools import partial
 from kopylite.boundary import MAP
 from kopylite.cache import Informer, Phase, Scope
 from kopylite.controller import Controller
+from kopylite.leaderelection import Elector
 from kopylite.manager.wiring import MAP_SECONDS
 from kopylite.serving import Check
 
@@ -20,22 +21,38 @@ DEAD_WATCH_SECONDS = 180.0
 DEAD_RUN_SECONDS = 120.0
 
 
-def liveness(loop: Check, informers: Iterable[Informer], controllers: Iterable[Controller]) -> dict[str, Check]:
-    """The event loop runs, every watch is read, no worker is lost in a run that cannot be cancelled.
+# What is cancelled because its lease is lost ends at once, or not at all.
+DEAD_WORK_SECONDS = 5.0
+# A Lease that could not be read or written for so long is no passing trouble.
+DEAD_LEASE_SECONDS = 60.0
+
+
+def liveness(
+    loop: Check, informers: Iterable[Informer], controllers: Iterable[Controller], electors: Iterable[Elector] = ()
+) -> dict[str, Check]:
+    """The event loop runs, every watch is read, no worker is lost in a run that cannot be cancelled, and no work of
+    a leader goes on without its lease.
 
     That the API server is away, or refuses something, is no reason for a restart: see readiness.
     """
     checks: dict[str, Check] = {"event-loop": loop}
     checks |= {f"watch-{label_of(informer.scope)}": partial(_watch_alive, informer) for informer in informers}
     checks |= {f"workers-{controller.name}": partial(_workers_alive, controller) for controller in controllers}
+    checks |= {f"lease-{elector.settings.name}": partial(_lease_kept, elector) for elector in electors}
     return checks
 
 
-def readiness(running: Check, informers: Iterable[Informer], controllers: Iterable[Controller]) -> dict[str, Check]:
-    """Every cache is in sync, every controller works, and no stop has begun (`running`)."""
+def readiness(
+    running: Check, informers: Iterable[Informer], controllers: Iterable[Controller], electors: Iterable[Elector] = ()
+) -> dict[str, Check]:
+    """Every cache is in sync, every controller works, and no stop has begun (`running`).
+
+    Who does not lead is as ready; but not who cannot even reach its Lease.
+    """
     checks: dict[str, Check] = {"running": running}
     checks |= {f"informer-{label_of(informer.scope)}": partial(_synced, informer) for informer in informers}
     checks |= {f"controller-{controller.name}": partial(_working, controller) for controller in controllers}
+    checks |= {f"lease-{elector.settings.name}": partial(_lease_reached, elector) for elector in electors}
     return checks
 
 
@@ -67,6 +84,15 @@ def _workers_alive(controller: Controller) -> str | None:
         return None
     oldest = stuck[0]
     return f"{len(stuck)} runs cannot be cancelled; {oldest.request} runs for {oldest.seconds:.0f} s"
+
+
+def _lease_kept(elector: Elector) -> str | None:
+    lost = elector.overdue
+    return f"lost {lost:.0f} s ago, and leader work goes on" if lost > DEAD_WORK_SECONDS else None
+
+
+def _lease_reached(elector: Elector) -> str | None:
+    return elector.problem or "not reached" if elector.unreached_for > DEAD_LEASE_SECONDS else None
 
 
 def _synced(informer: Informer) -> str | None:

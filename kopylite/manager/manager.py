@@ -2,9 +2,11 @@
 
     1  HTTP servers                  a taken port fails before anything else happens
     2  the API server                waited for, visibly, until --connect-timeout
-    3  caches and their controllers  each controller begins when its own caches are in sync; none waits for another's
+    3  caches and their controllers  each controller begins when its own caches are in sync; none waits for another's;
+                                     with leader election, when this process leads, and again in each of its terms
     stop()
-    3  controllers                   no new keys, readiness false; running reconciles get the grace period
+    3  controllers                   no new keys, readiness false; running reconciles get the grace period; then the
+                                     last Events, and then the lease is given back
     2  caches, then the client       so they had both until their end
     1  HTTP servers                  so probes and a last scrape are answered until the end
 
@@ -15,6 +17,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import platform
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -30,18 +33,19 @@ from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.controller import Controller
 from kopylite.diagnostics import StallWatch, WaitingReport, forgotten_awaits, reasons_of
 from kopylite.errors import KopyliteError, RegistrationError, UsageError
-from kopylite.manager.assembly import Assembly, Ground, Operator, assemble, prepare
+from kopylite.leaderelection import Elector
+from kopylite.manager.assembly import Assembly, Ground, assemble, prepare
 from kopylite.manager.connection import missing_namespaces, wait_for_server
+from kopylite.manager.elections import Candidacy, check_elections, elects, lease_config
 from kopylite.manager.health import liveness, readiness
+from kopylite.manager.operator import Operator
 from kopylite.manager.options import Options
 from kopylite.manager.reachability import Reachability
 from kopylite.metrics import Metrics
+from kopylite.observers import ClientObserver
 from kopylite.serving import Address, Answer, HttpServer, Query, RouteHandler, guarded, parse_address, probe
 
 logger = logging.getLogger("kopylite.manager")
-
-# The last Events are worth a moment, but not a pod's whole grace period.
-FLUSH_SECONDS = 3.0
 
 
 class Manager:
@@ -78,6 +82,7 @@ class Manager:
         self.apps: tuple[Operator, ...] = tuple(app) if isinstance(app, Sequence) else (app,)
         check_apps(self.apps)
         self.options = options or Options()
+        check_elections(self.apps, self.options)
         self.metrics = Metrics()
         # A connection for each worker, unless the configuration sets a number.
         specs = [spec for each in self.apps for spec in each.controllers]
@@ -101,8 +106,13 @@ class Manager:
 
     @property
     def controllers(self) -> Sequence[Controller]:
-        """The running controllers; empty before the API server was reached."""
-        return self._parts.controllers if self._parts else ()
+        """The running controllers; none before the API server was reached, and none that wait for their term."""
+        return [controller for crew in self._parts.crews for controller in crew.working] if self._parts else ()
+
+    @property
+    def electors(self) -> Sequence[Elector]:
+        """One for each App with leader election; none before the API server was reached."""
+        return self._parts.electors if self._parts else ()
 
     @property
     def addresses(self) -> dict[str, Address]:
@@ -116,6 +126,8 @@ class Manager:
 
     async def wait_synced(self) -> None:
         """Wait until every controller works: the first state of everything it watches is known.
+
+        Those that only the leader runs need not have begun: all that they need is in the caches.
 
         Raises:
             KopyliteError: `run` ended before that; what it raised is the cause.
@@ -166,12 +178,24 @@ class Manager:
             observer = Reachability(self.metrics.client, self._clock, self._server_reached)
             transport = AiohttpTransport(self._config, observer=observer, clock=self._clock)
             stack.push_async_exit(partial(_close, transport))
+            candidacy = self._candidacy(stack, observer)
             with self._connecting:
                 await wait_for_server(transport, self._config, self.options.connect_timeout, self._clock)
-                ground = await prepare(self.apps, self.options, transport, self._clock)
+                ground = await prepare(self.apps, self.options, transport, candidacy, self._clock)
             finished = self._stop.is_set() or await self._operate(ground)
         logger.info("stopped")
         return finished
+
+    def _candidacy(self, stack: AsyncExitStack, observer: ClientObserver) -> Candidacy | None:
+        """As whom this process stands for Leases; None: no App has leader election."""
+        leases = sum(elects(app, self.options) for app in self.apps)
+        if not leases:
+            return None
+        # Of its own, so that nothing that the operator does can keep a renewal waiting.
+        transport = AiohttpTransport(lease_config(self._config, leases), observer=observer, clock=self._clock)
+        stack.push_async_exit(partial(_close, transport))
+        identity = f"{platform.node() or self.apps[0].name}_{self._clock.uuid()}"
+        return Candidacy(transport, self._config.namespace, identity)
 
     async def _operate(self, ground: Ground) -> bool:
         """Stage 3, up and down: whether all running reconciles ended by themselves."""
@@ -192,15 +216,16 @@ class Manager:
             background.start_soon(self._note_synced)
             background.start_soon(self._note_namespaces, ground)
             async with anyio.create_task_group() as running:
-                for controller in parts.controllers:
-                    running.start_soon(self._endless, f"controller {controller.name}", controller.run)
+                for crew in parts.crews:
+                    running.start_soon(crew.run)
                 await self._stop.wait()
-                finished = await self._drain(parts.controllers)
+                runs, grace = sum(len(each.active_runs()) for each in self.controllers), self.options.grace_period
+                logger.info("stopping: %d reconciles run, and have up to %.0f s to end", runs, grace)
+                for crew in parts.crews:
+                    crew.stop()
             background.cancel_scope.cancel()
-        with anyio.move_on_after(FLUSH_SECONDS):
-            for recorder in parts.recorders:
-                await recorder.flush()
-        return finished
+        await parts.flush()
+        return all(crew.finished for crew in parts.crews)
 
     async def _endless(self, name: str, serve: Callable[[], Awaitable[None]]) -> None:
         """Run something that may only end when it is cancelled, or after a stop."""
@@ -214,9 +239,8 @@ class Manager:
 
     async def _note_synced(self) -> None:
         began = self._clock.monotonic()
-        for controller in self.controllers:
-            for source in controller.sources:
-                await source.wait_synced()
+        for crew in self._parts.crews if self._parts else ():
+            await crew.wait_warm()
         objects = sum(now.objects for now in self.metrics.informer_statistics())
         logger.info("all caches are in sync: %d objects after %.1f s", objects, self._clock.monotonic() - began)
         if self.options.freeze_garbage:
@@ -232,20 +256,6 @@ class Manager:
                 "there is no namespace %s: nothing can be reconciled there before it is created; is it spelt rightly?",
                 ", ".join(missing),
             )
-
-    async def _drain(self, controllers: Sequence[Controller]) -> bool:
-        """Let the running reconciles end, all controllers at the same time."""
-        runs, grace = sum(len(controller.active_runs()) for controller in controllers), self.options.grace_period
-        logger.info("stopping: %d reconciles run, and have up to %.0f s to end", runs, grace)
-        ended: list[bool] = []
-
-        async def drain(controller: Controller) -> None:
-            ended.append(await controller.drain(grace))
-
-        async with anyio.create_task_group() as tasks:
-            for controller in controllers:
-                tasks.start_soon(drain, controller)
-        return all(ended)
 
     def _plan_servers(self) -> list[HttpServer]:
         """One server for each address; an address that serves both has both's paths."""
@@ -265,11 +275,11 @@ class Manager:
         return Answer(200, body, content_type)
 
     def _healthz(self, query: Query) -> Answer:
-        alive = liveness(self._stall.check, self._informers(), self.controllers)
+        alive = liveness(self._stall.check, self._informers(), self.controllers, self.electors)
         return probe("healthz", alive, query, self._ask)
 
     def _readyz(self, query: Query) -> Answer:
-        ready = readiness(self._state, self._informers(), self.controllers)
+        ready = readiness(self._state, self._informers(), self.controllers, self.electors)
         return probe("readyz", ready, query, self._ask)
 
     def _state(self) -> str | None:

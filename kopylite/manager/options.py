@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from kopylite.checks import require_count, require_flag, require_seconds
 from kopylite.errors import UsageError
+from kopylite.leaderelection.settings import LEASE_DURATION, RENEW_DEADLINE, RETRY_PERIOD, LeaseSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +22,10 @@ class Options:
         connect_timeout: how long to try to reach the API server at the start.
         freeze_garbage: take everything that exists after the start out of the garbage collector's sight, which
             saves its pauses; for processes that do nothing else.
+        leader_election: whether of several processes only one works at a time; None: as each App says.
+        lease_name: of the Lease; "": the App's name.
+        lease_namespace: of the Lease; "": the pod's, or the kubeconfig context's.
+        lease_duration, renew_deadline, retry_period: see LeaseSettings.
     """
 
     namespaces: tuple[str, ...] = ()
@@ -30,12 +35,27 @@ class Options:
     grace_period: float = 30.0
     connect_timeout: float = 60.0
     freeze_garbage: bool = False
+    leader_election: bool | None = None
+    lease_name: str = ""
+    lease_namespace: str = ""
+    lease_duration: float = LEASE_DURATION
+    renew_deadline: float = RENEW_DEADLINE
+    retry_period: float = RETRY_PERIOD
 
     def __post_init__(self) -> None:
         require_count(self.workers, "Options: workers", least=1, error=UsageError)
         require_seconds(self.grace_period, "Options: grace_period", zero=True, error=UsageError)
         require_seconds(self.connect_timeout, "Options: connect_timeout", zero=True, error=UsageError)
         require_flag(self.freeze_garbage, "Options: freeze_garbage", error=UsageError)
+        if self.leader_election is not None:
+            require_flag(self.leader_election, "Options: leader_election (None: as the App says)", error=UsageError)
+        LeaseSettings(
+            name=self.lease_name or "-",
+            namespace=self.lease_namespace or "-",
+            lease_duration=self.lease_duration,
+            renew_deadline=self.renew_deadline,
+            retry_period=self.retry_period,
+        )
         if not _are_names(self.namespaces):
             raise UsageError(
                 f"Options: namespaces is a tuple of names, not {self.namespaces!r}; an empty tuple means all namespaces"

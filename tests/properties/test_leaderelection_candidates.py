@@ -58,7 +58,7 @@ class Server:
             case 0:
                 self.wire = None
                 return
-            case 1 if held:
+            case 1 if held and spec["leaseDurationSeconds"] > 1:
                 spec["holderIdentity"] = ""
             case 2:
                 spec["holderIdentity"] = random.choice([*identities, "somebody"])

@@ -1,0 +1,46 @@
+"""The options of `kopylite run` for several processes of which one works."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from kopylite.cli.environment import OptionGroup, name, seconds
+
+
+def add_election_options(parser: argparse.ArgumentParser) -> None:
+    """Add them, as a group."""
+    options = OptionGroup(parser.add_argument_group("several replicas"))
+    options.add_switch(
+        "--leader-elect",
+        help="let one process work at a time, while the others stand by with warm caches; default: as the App says",
+    )
+    options.add("--lease-name", parse=name, metavar="NAME", help="of the Lease that says who leads, if not the App's")
+    options.add(
+        "--lease-namespace", parse=name, metavar="NAME",
+        help="of the Lease, instead of the pod's own or the kubeconfig context's",
+    )  # fmt: skip
+    options.add(
+        "--lease-duration", parse=seconds, default="15s", metavar="TIME",
+        help="how long the others wait after a leader's last sign of life, in whole seconds",
+    )  # fmt: skip
+    options.add(
+        "--renew-deadline", parse=seconds, default="10s", metavar="TIME",
+        help="a leader that could not renew its lease for so long stops its work; less than --lease-duration",
+    )  # fmt: skip
+    options.add(
+        "--retry-period", parse=seconds, default="2s", metavar="TIME",
+        help="the pause between renewals, and between tries",
+    )  # fmt: skip
+
+
+def election_options(args: argparse.Namespace) -> dict[str, Any]:
+    """The manager's options that they stand for."""
+    return {
+        "leader_election": args.leader_elect,
+        "lease_name": args.lease_name or "",
+        "lease_namespace": args.lease_namespace or "",
+        "lease_duration": args.lease_duration,
+        "renew_deadline": args.renew_deadline,
+        "retry_period": args.retry_period,
+    }

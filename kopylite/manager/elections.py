@@ -1,0 +1,104 @@
+"""Elections: which Lease each App's leader needs, and what the rest of the manager hears of it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+
+from kopylite.client import ClientConfig, MissingPermissions, Transport
+from kopylite.clock import Clock
+from kopylite.errors import Forbidden, UsageError
+from kopylite.leaderelection import ElectionObserver, Elector, Lease, LeaseSettings
+from kopylite.manager.operator import Operator
+from kopylite.manager.options import Options
+from kopylite.objects import Unstructured
+from kopylite.reconcile.recorder import EventRecorder
+
+REASON = "LeaderElection"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidacy:
+    """As whom, and over which connections, this process stands for its Leases.
+
+    Attributes:
+        transport: of its own: a client that is busy, or waits for a turn, must not cost the leader its lease.
+        namespace: of the Leases, unless the options name one.
+        identity: the pod's name, and something that is never the same again.
+    """
+
+    transport: Transport
+    namespace: str
+    identity: str
+
+
+def elects(app: Operator, options: Options) -> bool:
+    """Whether an App has parts that only a leader runs."""
+    wanted = app.leader_election if options.leader_election is None else options.leader_election
+    return wanted and any(spec.leader for spec in app.controllers)
+
+
+def check_elections(apps: Sequence[Operator], options: Options) -> None:
+    """Refuse one Lease for two Apps: each would take the other for another process.
+
+    Raises:
+        UsageError: there is one.
+    """
+    names = [app.name for app in apps if elects(app, options)]
+    if options.lease_name and len(names) > 1:
+        raise UsageError(
+            f"lease_name (--lease-name) names one Lease, and the apps {', '.join(names)} need one each: leave it out, "
+            "and each has the name of its app"
+        )
+
+
+def lease_config(config: ClientConfig, leases: int) -> ClientConfig:
+    """As the client's, with connections of its own: for each Lease a request and a spare one."""
+    agent = f"{config.user_agent} leader-election"
+    return replace(config, user_agent=agent, max_connections=max(4, 2 * leases))
+
+
+def elector_of(
+    app: Operator, options: Options, candidacy: Candidacy, clock: Clock, observer: ElectionObserver
+) -> Elector:
+    """The elector of an App."""
+    settings = LeaseSettings(
+        name=options.lease_name or app.name,
+        namespace=options.lease_namespace or candidacy.namespace,
+        lease_duration=options.lease_duration,
+        renew_deadline=options.renew_deadline,
+        retry_period=options.retry_period,
+    )
+    return Elector(settings, candidacy.identity, candidacy.transport, clock=clock, observer=observer)
+
+
+class Herald(ElectionObserver):
+    """Publishes who leads as Events about the Lease, and what RBAC refuses as missing rules.
+
+    Args:
+        recorder: of the App.
+        permissions: collects what is refused.
+        clock: of the refusals.
+        flush: sends the last Events, within a limit, so that none comes after the lease was given back.
+    """
+
+    def __init__(
+        self,
+        recorder: EventRecorder,
+        permissions: MissingPermissions,
+        clock: Clock,
+        flush: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._recorder = recorder
+        self._permissions = permissions
+        self._clock = clock
+        self._flush = flush
+
+    def changed(self, lease: Lease, note: str) -> None:
+        self._recorder.event(Unstructured(lease.wire), REASON, note, action=REASON)
+
+    def forbidden(self, error: Forbidden) -> None:
+        self._permissions.note(error, self._clock.monotonic())
+
+    async def ending(self) -> None:
+        await self._flush()
