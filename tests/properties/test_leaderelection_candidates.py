@@ -1,8 +1,8 @@
 """Random histories of candidates for one Lease: at no moment of real time are there two leaders.
 
 Clocks show anything and run at speeds of their own; requests and answers are late or lost, also those of writes that
-are carried out; processes crash, hang and come back; people and programs write to the Lease, or delete it. The decisions
-are `Candidate`'s; what is played here is the server, the network, and the little that `Elector` does around them.
+are carried out; processes crash, hang and come back; people and programs write to the Lease, or delete it. The
+decisions are `Candidate`'s; what is played here is the server, the network, and the little that `Elector` does.
 """
 
 from __future__ import annotations
