@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from signal import Signals
 from typing import Any
 
 import anyio
@@ -19,7 +20,7 @@ import anyio.abc
 from kopylite.client import Client, LineSplitter, ListWatch, Selection, decode_event
 from kopylite.leaderelection import LEASE, Lease
 from kopylite.objects import Kind, Unstructured
-from kopylite.testing import Cluster
+from kopylite.testing import EnvTest
 from tests.elections.proxy import TcpProxy, tcp_proxy
 from tests.elections.writer import CONFIG_MAP
 from tests.operators import OperatorProcess
@@ -38,10 +39,10 @@ class Replica:
     running: OperatorProcess
     proxy: TcpProxy
 
-    def signal(self, number: int) -> None:
+    def signal(self, number: Signals) -> None:
         self.running.process.send_signal(number)
 
-    async def end(self, number: int, limit: float = 30) -> int:
+    async def end(self, number: Signals, limit: float = 30) -> int:
         self.signal(number)
         with anyio.fail_after(limit):
             return await self.running.process.wait()
@@ -61,6 +62,9 @@ class History:
     @property
     def writer(self) -> str:
         return self.writers[-1][1] if self.writers else ""
+
+    def has(self, writes: int) -> bool:
+        return len(self.writers) >= writes
 
     def terms(self) -> list[str]:
         """Who wrote, without repeats. Of n processes that each lead once it has n entries."""
@@ -87,7 +91,7 @@ class History:
 class Replicas:
     """Starts processes of tests/elections/writer.py."""
 
-    def __init__(self, cluster: Cluster, client: Client, namespace: str, folder: Path) -> None:
+    def __init__(self, cluster: EnvTest, client: Client, namespace: str, folder: Path) -> None:
         self.cluster, self.client, self.namespace, self.folder = cluster, client, namespace, folder
         self.history = History()
 
@@ -113,7 +117,15 @@ class Replicas:
                         self.history.note(word, body, kind)
 
     @asynccontextmanager
-    async def replica(self, name: str, *arguments: str, prefix: tuple[str, ...] = ()) -> AsyncIterator[Replica]:
+    async def replica(
+        self,
+        name: str,
+        *arguments: str,
+        target: str = "tests/elections/writer.py",
+        times: tuple[str, ...] = TIMES,
+        **environment: str,
+    ) -> AsyncIterator[Replica]:
+        """A process of its own, with a network of its own."""
         port = int(self.cluster.url.rsplit(":", 1)[1])
         async with tcp_proxy(port) as proxy:
             text = Path(self.cluster.kubeconfig).read_text().replace(f":{port}", f":{proxy.port}")
@@ -121,14 +133,14 @@ class Replicas:
             kubeconfig.write_text(text)
             log = self.folder / f"{name}.log"
             command = [
-                *prefix, sys.executable, "-m", "kopylite", "run", "tests/elections/writer.py", "--kubeconfig",
-                str(kubeconfig), "-n", self.namespace, "--lease-namespace", self.namespace, *TIMES,
+                sys.executable, "-m", "tests.elections.skewed", "run", target, "--kubeconfig", str(kubeconfig),
+                "-n", self.namespace, "--lease-namespace", self.namespace, *times,
                 "--metrics-address", "127.0.0.1:0", "--health-address", "127.0.0.1:0", *arguments,
             ]  # fmt: skip
             with log.open("w") as output:
                 process = await anyio.open_process(
                     command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=ROOT,
-                    env=os.environ | {"WRITER": name, "PYTHONUNBUFFERED": "1"},
+                    env=os.environ | {"WRITER": name, "PYTHONUNBUFFERED": "1"} | environment,
                 )  # fmt: skip
             try:
                 yield Replica(name, OperatorProcess(process, log), proxy)
@@ -144,7 +156,7 @@ class Replicas:
 
 
 @asynccontextmanager
-async def playing(cluster: Cluster, folder: Path, *, lease: bool = True) -> AsyncIterator[Replicas]:
+async def playing(cluster: EnvTest, folder: Path, *, lease: bool = True) -> AsyncIterator[Replicas]:
     """A namespace of its own with what the replicas work on, and its history."""
     async with cluster.client() as client:
         name = Unstructured(apiVersion="v1", kind="Namespace", metadata={"generateName": "elections-"})
