@@ -30,7 +30,7 @@ from kopylite.leaderelection.observer import ElectionObserver
 from kopylite.leaderelection.settings import LeaseSettings
 from kopylite.objects import ObjectKey
 
-LOGGER = logging.getLogger("kopylite.leaderelection")
+logger = logging.getLogger("kopylite.leaderelection")
 
 # Tries to give a Lease back while others write to it.
 RELEASES = 3
@@ -165,7 +165,7 @@ class Elector:
                 self._observer.forbidden(error)
                 return
             except (KopyliteError, OSError) as error:
-                LOGGER.debug("the watch on lease %s ended: %s", self.settings, error)
+                logger.debug("the watch on lease %s ended: %s", self.settings, error)
             await self._clock.sleep(self.settings.retry_period * (1 + self._clock.random()))
 
     async def _watch(self) -> None:
@@ -191,9 +191,9 @@ class Elector:
             return
         self._told_holder = holder
         if holder:
-            LOGGER.info("lease %s is held by %s: standing by", self.settings, holder)
+            logger.info("lease %s is held by %s: standing by", self.settings, holder)
         else:
-            LOGGER.info(
+            logger.info(
                 "lease %s %s. Somebody may lead by what was there before, so it is left alone for %.0f s%s",
                 self.settings,
                 "names nobody" if candidate.known else "does not exist",
@@ -209,7 +209,7 @@ class Elector:
         assert won is not None
         self.fence.until = candidate.lead_until
         self._told_holder, self._lost_why, self._abandoned = None, "", False
-        LOGGER.info("lease %s: %s leads", self.settings, candidate.identity)
+        logger.info("lease %s: %s leads", self.settings, candidate.identity)
         self._observer.changed(won, f"{candidate.identity} became leader")
         try:
             with anyio.CancelScope(deadline=self._deadline()) as term:
@@ -225,7 +225,7 @@ class Elector:
             candidate.stopped()
             self._lost_at = None
         if self._lost_why:
-            LOGGER.warning("lease %s: all leader work has ended", self.settings)
+            logger.warning("lease %s: all leader work has ended", self.settings)
             self._observer.changed(won, f"{candidate.identity} stopped leading: {self._lost_why}")
         await self._give_back()
         if not self._stop.is_set():
@@ -275,13 +275,13 @@ class Elector:
             why = f"{why} ({self._problem})"
         self._close_fence()
         self._lost_at, self._lost_why = self._clock.elapsed(), why
-        LOGGER.warning("lease %s is lost: %s. Leader work is cancelled", self.settings, why)
+        logger.warning("lease %s is lost: %s. Leader work is cancelled", self.settings, why)
         asyncio.get_running_loop().call_later(OVERDUE, self._tell_overdue)
         term.cancel()
 
     def _tell_overdue(self) -> None:
         if self.overdue > 0:
-            LOGGER.error(
+            logger.error(
                 "lease %s was lost %.0f s ago, and leader work goes on: some of it does not heed its cancellation. Its "
                 "writes through ctx.client are refused; what else it does is not. Liveness fails, for a restart",
                 self.settings,
@@ -304,7 +304,7 @@ class Elector:
         self._reached = self._clock.elapsed()
         if self._problem:
             self._problem = ""
-            LOGGER.info("lease %s can be read and written again", self.settings)
+            logger.info("lease %s can be read and written again", self.settings)
         return done
 
     def _fail(self, error: Exception) -> None:
@@ -313,7 +313,7 @@ class Elector:
             self._observer.forbidden(error)
         if isinstance(error, NamespaceNotFound):
             text = f"{text}; create the namespace, or name another (--lease-namespace)"
-        LOGGER.log(logging.DEBUG if self._problem else logging.WARNING, "lease %s: %s", self.settings, text)
+        logger.log(logging.DEBUG if self._problem else logging.WARNING, "lease %s: %s", self.settings, text)
         self._problem = text
 
     async def _read(self) -> None:
@@ -359,7 +359,7 @@ class Elector:
         self._abandoned = True
         doubt = self._clock.elapsed() - self.fence.last_doubt
         if doubt < self.settings.lease_duration:
-            LOGGER.warning(
+            logger.warning(
                 "lease %s is left to run out: a write has ended without an answer %.1f s ago, and the server may "
                 "carry it out yet",
                 self.settings,
@@ -374,7 +374,7 @@ class Elector:
                 problem = "others write to it"
             except (KopyliteError, OSError) as error:
                 problem = error
-        LOGGER.warning("lease %s could not be given back, and runs out: %s", self.settings, problem)
+        logger.warning("lease %s could not be given back, and runs out: %s", self.settings, problem)
 
     async def _release(self) -> bool:
         """Whether the Lease does not name us any more."""
@@ -383,7 +383,7 @@ class Elector:
             wish = candidate.release(clock.now())
             if wish is not None and (stored := await self._send(wish)) is not None:
                 candidate.wrote(wish, stored, clock.elapsed(), clock.elapsed())
-                LOGGER.info("lease %s is given back", self.settings)
+                logger.info("lease %s is given back", self.settings)
                 return True
             await self._read()
             if candidate.release(clock.now()) is None:
