@@ -201,6 +201,8 @@ def _watches(declared: object, where: str) -> Iterable[Watch]:
     for entry in declared:
         watched = entry if isinstance(entry, Watch) else Watch(entry)
         _checked(watched.kind, where)
+        if watched.any_owner and not where.endswith("owns"):
+            raise RegistrationError(f"{where}: any_owner=True is for owns=[...]: here it runs its own key")
         yield watched
 
 

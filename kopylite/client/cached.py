@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar, Unpack, overload
 
 from pydantic import BaseModel
@@ -32,7 +33,7 @@ from kopylite.objects import (
     adapter_of,
     key_of,
     kind_of,
-    set_controller_reference,
+    set_owner,
 )
 from kopylite.objects.reading import bytes_of
 
@@ -40,7 +41,6 @@ T = TypeVar("T")
 
 # The API server takes names of field managers up to 128 characters.
 _MAX_MANAGER = 128 - len("-upsert")
-
 # Tries to remove a finalizer while others move beside it.
 REMOVALS = 5
 
@@ -50,11 +50,12 @@ class UpsertParams(WriteParams, total=False):
 
     Attributes:
         namespace: of the name that is given as key.
-        owner: becomes the controller of the object.
+        owner, controller: see `create`.
     """
 
     namespace: str
     owner: Any
+    controller: bool
 
 
 class Client(LiveClient):
@@ -158,9 +159,7 @@ class Client(LiveClient):
         index: Index | None = None,
         invalid: OnInvalid = "skip",
     ) -> builtins.list[Any]:
-        """Read all objects of a namespace, or ("") of all namespaces that the operator is limited to, if it is.
-
-        From a cache they come in no order.
+        """Read all objects of a namespace, or ("") of all that the operator is limited to; from a cache in no order.
 
         Args:
             labels, fields, invalid: see LiveClient.list; for `fields` the server is asked, since it knows them.
@@ -185,9 +184,8 @@ class Client(LiveClient):
             raise UsageError(f"{adapter.kind} is cluster-scoped: it has no objects in namespace {namespace!r}")
         store = None if fields else self._cache.store_for(adapter.kind, namespace)
         if index and store is None:
-            raise no_index(
-                adapter.kind, namespace, followed=not fields and self._cache.follows(adapter.kind, namespace)
-            )
+            followed = not fields and self._cache.follows(adapter.kind, namespace)
+            raise no_index(adapter.kind, namespace, followed=followed)
         if store is not None and await self._recent.all_settled(adapter.kind, namespace, store):
             found = store.list(namespace, selection.labels or None, wanted)
             return self.misfits.decode_all(adapter, (stored.body for stored in found), invalid)
@@ -223,7 +221,7 @@ class Client(LiveClient):
         The update replaces the object as it was read. The status is not written: see `patch_status`.
 
         Args:
-            owner: becomes the controller of the object.
+            owner, controller: see `create`.
 
         Returns:
             The object as stored, and what was done. UNCHANGED also when the server found nothing to change.
@@ -254,7 +252,9 @@ class Client(LiveClient):
         """
         return await self._upsert(kind, key, mutate, params, by_patch=True)
 
-    async def apply(self, obj: T, *, owner: Any = None, force: bool = False, **params: Unpack[WriteParams]) -> T:
+    async def apply(
+        self, obj: T, *, owner: Any = None, controller: bool = True, force: bool = False, **params: Unpack[WriteParams]
+    ) -> T:
         """Server-side apply: the object's fields become this manager's, and those it no longer names are dropped.
 
         Sends nothing when this process has applied the very same before and the stored object holds it. After a
@@ -263,7 +263,7 @@ class Client(LiveClient):
         Args:
             obj: only the fields that this manager cares for, with its apiVersion, kind and name. One that was read
                 has them all, and is applied to that very version of that very object.
-            owner: becomes the controller of the object.
+            owner, controller: see `create`.
             force: take fields over from other managers.
 
         Returns:
@@ -277,7 +277,7 @@ class Client(LiveClient):
         metadata.pop("managedFields", None)  # the server refuses an apply that carries them
         wire["metadata"] = metadata
         if owner is not None:
-            set_controller_reference(owner, wire)
+            set_owner(owner, wire, controller=controller)
         plain = self.options(**params)
         options = WriteOptions(plain.field_manager, plain.dry_run, force=force)
         return adapter.decode(await self._upserts.apply(adapter.kind, wire, options))
@@ -395,6 +395,6 @@ class Client(LiveClient):
         options = WriteOptions(
             params.get("field_manager", f"{self.field_manager[:_MAX_MANAGER]}-upsert"), params.get("dry_run", False)
         )
-        return await self._upserts.create_or_update(
-            kind, where, mutate, owner=params.get("owner"), options=options, by_patch=by_patch
-        )
+        owner, controller = params.get("owner"), params.get("controller", True)
+        own = None if owner is None else partial(set_owner, owner, controller=controller)
+        return await self._upserts.create_or_update(kind, where, mutate, own=own, options=options, by_patch=by_patch)

@@ -18,7 +18,6 @@ from kopylite.objects import (
     ObjectKey,
     ObjectMeta,
     adapter_of,
-    set_controller_reference,
 )
 from kopylite.objects.reading import paired, parts_of
 from kopylite.objects.secretadapter import is_secret
@@ -84,7 +83,7 @@ class Draft:
         """Which object this is, over all kinds."""
         return self.adapter.kind.api_version, self.adapter.kind.kind, *self._key
 
-    def mutate(self, edit: Callable[[Any], object], owner: Any = None) -> None:
+    def mutate(self, edit: Callable[[Any], object], own: Callable[[Any], None] | None = None) -> None:
         """Let user code edit the object into what it desires, and give it an owner.
 
         The status stays out of it: only `patch_status` writes that. Name and namespace stay as they are.
@@ -116,8 +115,8 @@ class Draft:
         self._name()
         if is_secret(self.adapter.kind):
             self._fold_string_data(edited=edits_data)
-        if owner is not None:
-            self._set_owner(owner)
+        if own is not None:
+            self._set_owner(own)
 
     def over(self, stored: dict[str, Any], overlay: Overlay, names: Names = NONE) -> dict[str, Any]:
         """What is desired, laid over a state of the object; that state itself when it holds it all."""
@@ -154,11 +153,11 @@ class Draft:
             self.literal[id(metadata)] = metadata
         self.desired["metadata"] = metadata
 
-    def _set_owner(self, owner: Any) -> None:
+    def _set_owner(self, own: Callable[[Any], None]) -> None:
         metadata = self.desired["metadata"]
         stored = self.stored["metadata"].get("ownerReferences")
         before = metadata.setdefault("ownerReferences", stored)  # metadata put in whole does not say who owns it
-        set_controller_reference(owner, self.desired)
+        own(self.desired)
         after = metadata["ownerReferences"]
         if id(before) in self.literal:
             self.literal[id(after)] = after

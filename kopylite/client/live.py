@@ -6,6 +6,7 @@ import builtins
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypedDict, TypeVar, Unpack, overload
 
+from kopylite.boundary import show
 from kopylite.client.api import Api
 from kopylite.client.changes import Edit, adapter_like, bound, carried_out, merge_change
 from kopylite.client.misfits import Misfits, OnInvalid
@@ -23,7 +24,10 @@ from kopylite.objects import (
     identity_of,
     key_of,
     kind_of,
-    set_controller_reference,
+    meta_of,
+    named_key,
+    set_owner,
+    wire_of,
 )
 
 T = TypeVar("T")
@@ -166,13 +170,14 @@ class LiveClient:
         body = await self.api.get(kind_of(kind), object_key(key, namespace), subresource)
         return _anything.decode(body)
 
-    async def create(self, obj: T, *, owner: Any = None, **params: Unpack[WriteParams]) -> T:
+    async def create(self, obj: T, *, owner: Any = None, controller: bool = True, **params: Unpack[WriteParams]) -> T:
         """Create an object; returns it as stored.
 
         Args:
             obj: with a name or a generateName. Not modified.
             owner: becomes the controller of the object: it is woken by the object's changes, and takes it
                 along when it is deleted.
+            controller: False makes it an owner like others: the object goes when the last of them is deleted.
 
         Raises:
             AlreadyExists: there is one of that name.
@@ -180,9 +185,26 @@ class LiveClient:
         adapter, wire = wire_and_adapter(obj)
         if owner is not None:
             wire["metadata"] = {**(wire.get("metadata") or {})}
-            set_controller_reference(owner, wire)
+            set_owner(owner, wire, controller=controller)
         body = await self.api.create(adapter.kind, key_of(wire).namespace, wire, self.options(**params))
         return adapter.decode(body)
+
+    async def adopt(self, obj: T, *, owner: Any, controller: bool = True, **params: Unpack[WriteParams]) -> T:
+        """Make `owner` an owner of a stored object, as `owner=` does when one is created; returns it as stored.
+
+        Args:
+            obj: as it was read. Not modified; nothing is sent when `owner` is its owner already.
+            controller: False makes it an owner like others.
+
+        Raises:
+            AlreadyOwned: another object is the controller.
+            Conflict: the object was made anew since it was read, or its owners were changed; run again.
+        """
+        wire = {**wire_of(obj), "metadata": {**meta_of(obj)}}
+        before = wire["metadata"].get("ownerReferences")
+        set_owner(owner, wire, controller=controller)
+        after = wire["metadata"]["ownerReferences"]
+        return obj if after == before else await self.patch(obj, {"metadata": {"ownerReferences": after}}, **params)
 
     async def create_subresource(
         self,
@@ -321,7 +343,10 @@ def object_key(key: str | HasKey, namespace: str = "") -> ObjectKey:
     """The key that a caller named: a name and a namespace, or anything that has both."""
     if isinstance(key, str):
         return ObjectKey(namespace, key)
-    return ObjectKey(namespace or key.namespace or "", key.name)
+    found = key if isinstance(key, ObjectKey) else named_key(key)
+    if found is None:
+        raise UsageError(f"{show(key)} names no object; give a name with namespace=, a Request, or an object")
+    return ObjectKey(namespace or found.namespace, found.name)
 
 
 _anything = adapter_of(Kind("v1", "Object"))

@@ -80,13 +80,14 @@ class Upserts:
         key: ObjectKey,
         mutate: Callable[[Any], object],
         *,
-        owner: Any,
+        own: Callable[[Any], None] | None,
         options: WriteOptions,
         by_patch: bool,
     ) -> tuple[Any, Outcome]:
         """Make the stored object hold what `mutate` makes of it.
 
         Args:
+            own: gives the object its owner.
             by_patch: send a patch of what differs, instead of a PUT with the resourceVersion that was read.
 
         Returns:
@@ -97,7 +98,7 @@ class Upserts:
         body = await self._read(resource_kind, key)
         if body is None:
             draft = Draft.empty(kind, key, field)
-            draft.mutate(mutate, owner)
+            draft.mutate(mutate, own)
             try:
                 answer = await self._api.create(resource_kind, key.namespace, draft.desired, options)
             except AlreadyExists:
@@ -107,7 +108,7 @@ class Upserts:
 
         def drafted(body: bytes) -> Draft:
             draft = Draft.of(kind, key, body, field)
-            draft.mutate(mutate, owner)
+            draft.mutate(mutate, own)
             return draft
 
         draft = drafted(body)

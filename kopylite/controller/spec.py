@@ -51,6 +51,7 @@ class Watch:
         namespace: only this namespace; None: those of the manager.
         metadata_only: cache and deliver only the metadata.
         fields: a field selector, e.g. "spec.nodeName=n1"; as `labels`. The server says which fields it knows.
+        any_owner: in `owns`, a change runs every owner of the kind, and not only the controlling one.
 
     Raises:
         RegistrationError: `predicates` is no Predicate, or `labels` no label selector.
@@ -63,6 +64,7 @@ class Watch:
     namespace: str | None = None
     metadata_only: bool = False
     fields: str = ""
+    any_owner: bool = False
 
     def __post_init__(self) -> None:
         where = f"watch({getattr(self.kind, '__name__', self.kind)})"
@@ -70,6 +72,9 @@ class Watch:
         _require_selector(self.labels, where)
         require_text(self.fields, f"{where}: fields")
         require_flag(self.metadata_only, f"{where}: metadata_only")
+        require_flag(self.any_owner, f"{where}: any_owner")
+        if self.any_owner and self.map is not None:
+            raise RegistrationError(f"{where}: any_owner=True and map= both say whose run a change means; keep one")
         if self.namespace is not None:
             require_text(self.namespace, f"{where}: namespace")
 
@@ -83,6 +88,7 @@ def watch(
     fields: Selector = "",
     namespace: str | None = None,
     metadata_only: bool = False,
+    any_owner: bool = False,
 ) -> Watch:
     """Declare one more kind that a reconciler follows: an entry of its `watches=` or `owns=`. See Watch.
 
@@ -100,6 +106,7 @@ def watch(
         namespace,
         metadata_only,
         field_selector_text(fields, f"{where}: fields", RegistrationError),
+        any_owner,
     )
 
 

@@ -59,7 +59,7 @@ def sources_of(spec: ControllerSpec, environment: Environment, cache: SharedCach
 
     add(own, EnqueueObject)
     for watch in spec.owns:
-        add(watch, partial(EnqueueOwner, owner, scopes=cache))
+        add(watch, partial(EnqueueOwner, owner, scopes=cache, controller_only=not watch.any_owner))
     for watch in spec.watches:
         add(watch, EnqueueObject)
     return sources

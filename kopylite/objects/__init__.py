@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from kopylite.objects.adapters import Adapter, KindLike, adapter_of, identity_of, key_of, kind_of, meta_of, wire_of
+from kopylite.objects.adapters import (
+    Adapter,
+    KindLike,
+    adapter_of,
+    identity_of,
+    key_of,
+    kind_of,
+    meta_of,
+    named_key,
+    wire_of,
+)
 from kopylite.objects.apimodel import ApiModel, ObjectMeta, OwnerRef
 from kopylite.objects.builtin_kinds import builtin_kind, builtin_kinds
 from kopylite.objects.condition import Condition
@@ -29,6 +39,7 @@ from kopylite.objects.owners import (
     owner_reference,
     remove_owner_reference,
     set_controller_reference,
+    set_owner,
     set_owner_reference,
 )
 from kopylite.objects.quantity import Quantity
@@ -99,11 +110,13 @@ __all__ = [
     "list_set",
     "map_atomic",
     "meta_of",
+    "named_key",
     "owner_reference",
     "preserve_unknown",
     "read_owner_references",
     "remove_owner_reference",
     "set_controller_reference",
+    "set_owner",
     "set_owner_reference",
     "to_wire",
     "wire_of",

@@ -17,7 +17,7 @@ from kopylite.boundary import read
 from kopylite.errors import DecodeError, RegistrationError
 from kopylite.objects.apimodel import ObjectMeta
 from kopylite.objects.builtin_kinds import complete
-from kopylite.objects.foreign import kind_of_foreign
+from kopylite.objects.foreign import kind_of_foreign, way_out
 from kopylite.objects.kinds import Kind
 from kopylite.objects.meta import ObjectKey
 from kopylite.objects.modelcodec import ModelCodec, codec_of
@@ -150,7 +150,9 @@ def _new_adapter(cls: type[Any]) -> Adapter[Any]:
         return ModelAdapter(foreign, ModelCodec(cls.__pydantic_core_schema__, keep_all=True))
     if is_client_model(cls):
         return ClientModelAdapter(cls)
-    raise RegistrationError(f"{cls.__module__}.{cls.__qualname__} is no kind: it says no apiVersion and kind")
+    raise RegistrationError(
+        f"{cls.__module__}.{cls.__qualname__} is no kind: it says no apiVersion and kind{way_out(cls)}"
+    )
 
 
 def kind_of(thing: Any) -> Kind:
@@ -164,7 +166,9 @@ def kind_of(thing: Any) -> Kind:
     if isinstance(thing, dict):
         api_version, kind = thing.get("apiVersion"), thing.get("kind")
         if not api_version or not kind:
-            raise RegistrationError("an Unstructured object needs apiVersion and kind to be sent")
+            raise RegistrationError(
+                f"an Unstructured object needs apiVersion and kind to be sent{way_out(type(thing))}"
+            )
         return complete(Kind(api_version, kind))
     return adapter_of(thing if isinstance(thing, type) else type(thing)).kind
 
@@ -175,6 +179,18 @@ def key_of(obj: Any) -> ObjectKey:
     if isinstance(metadata, dict):
         return ObjectKey(metadata.get("namespace") or "", metadata.get("name") or "")
     return ObjectKey(getattr(metadata, "namespace", None) or "", getattr(metadata, "name", None) or "")
+
+
+def named_key(thing: Any) -> ObjectKey | None:
+    """The key that something stands for: a Request, an ObjectKey, an object of any form or library; None: none."""
+    if isinstance(thing, type | str):
+        return None
+    name: object = ""
+    if "metadata" in thing if isinstance(thing, dict) else getattr(thing, "metadata", None) is not None:
+        namespace, name = key_of(thing)
+    if not name:
+        name, namespace = getattr(thing, "name", None), getattr(thing, "namespace", None) or ""
+    return ObjectKey(namespace, name) if name and isinstance(name, str) and isinstance(namespace, str) else None
 
 
 def meta_of(obj: Any) -> dict[str, Any]:

@@ -1,11 +1,13 @@
-"""Model classes of other pydantic libraries, known by what they say about themselves.
+"""Objects of other libraries, known by what they say about themselves. No library is imported here.
 
-A class is a kind when its fields `apiVersion` (or `api_version`) and `kind` have fixed values, or when it is named
-like the official client's models (`V1Deployment`). No library is imported here.
+A pydantic class is a kind when its fields `apiVersion` (or `api_version`) and `kind` have fixed values, or when it is
+named like the official client's models (`V1Deployment`). Other objects (of kr8s, of lightkube) can name an object, and
+own one; to be written, their dict has to be given.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, TypeAdapter
@@ -14,6 +16,7 @@ from kopylite.errors import ObjectError, RegistrationError
 from kopylite.objects.builtin_kinds import complete
 from kopylite.objects.kinds import Kind
 from kopylite.objects.models import kind_of_model
+from kopylite.objects.unstructured import Unstructured
 
 
 def kind_of_foreign(cls: type[BaseModel]) -> Kind:
@@ -46,6 +49,28 @@ def set_foreign_owner_references(obj: BaseModel, entries: list[Any]) -> None:
             setattr(metadata, name, field.validate_python(entries))
             return
     raise ObjectError(f"cannot write owner references into a {type(obj).__qualname__}: it has no metadata for them")
+
+
+def foreign_wire(obj: Any) -> dict[str, Any] | None:
+    """The wire form that another library's object shows as its `raw` or by `to_dict()`; None: it shows none."""
+    if isinstance(obj, Unstructured | BaseModel | type):
+        return None
+    raw = getattr(obj, "raw", None)
+    if not isinstance(raw, Mapping):
+        show = getattr(obj, "to_dict", None)
+        raw = show() if callable(show) else None
+    if not isinstance(raw, Mapping) or not isinstance(raw.get("metadata"), Mapping):
+        return None
+    return dict(raw) if raw.get("apiVersion") and raw.get("kind") else None
+
+
+def way_out(cls: type) -> str:
+    """How to give an object of a class that is no kind; "" if nobody knows."""
+    if cls.__module__.startswith("kubernetes.client."):
+        return "; give its dict: Unstructured(ApiClient().sanitize_for_serialization(obj))"
+    if hasattr(cls, "raw"):
+        return "; give its dict: Unstructured(obj.raw)"
+    return "; give its dict: Unstructured(obj.to_dict())" if hasattr(cls, "to_dict") else ""
 
 
 def _constant(cls: type[BaseModel], *names: str) -> str | None:

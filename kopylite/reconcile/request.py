@@ -11,7 +11,7 @@ from typing import Self
 from kopylite.boundary import show
 from kopylite.checks import LARGEST
 from kopylite.errors import KopyliteError, UsageError
-from kopylite.objects import HasKey, ObjectKey
+from kopylite.objects import HasKey, ObjectKey, named_key
 
 
 class Request(ObjectKey):
@@ -29,10 +29,10 @@ class Request(ObjectKey):
         Raises:
             UsageError: it has none.
         """
-        name, namespace = getattr(obj, "name", None), getattr(obj, "namespace", None) or ""
-        if not isinstance(name, str) or not name or not isinstance(namespace, str):
+        key = named_key(obj)
+        if key is None:
             raise UsageError(f"this has no namespace and name: {show(obj)}; give a Request, or an object")
-        return cls(namespace, name)
+        return cls(*key)
 
     @classmethod
     def all_of(cls, found: object) -> list[Self]:
