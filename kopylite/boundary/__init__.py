@@ -29,9 +29,11 @@ What does not, though it could be thought to:
 from __future__ import annotations
 
 from kopylite.boundary.calling import (
+    PATIENCE,
     ActiveCall,
     CallFailed,
     Guard,
+    Patience,
     cancelled_from_outside,
     defined_at,
     ends_process,
@@ -51,11 +53,13 @@ __all__ = [
     "INDEX",
     "MAP",
     "PERIODIC",
+    "PATIENCE",
     "PREDICATE",
     "ActiveCall",
     "CallFailed",
     "Guard",
     "GuardPolicy",
+    "Patience",
     "cancelled_from_outside",
     "defined_at",
     "depth",

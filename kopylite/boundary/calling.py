@@ -8,7 +8,7 @@ import logging
 import math
 import types
 from collections.abc import Awaitable, Callable, Generator
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
 from typing import Any, Generic, ParamSpec, TypeVar
 
@@ -24,6 +24,29 @@ logger = logging.getLogger("kopylite.calls")
 
 # One cause is told once, with its traceback, and then as a number after so many seconds each time.
 REMINDER_SECONDS = 60.0
+
+
+class Patience:
+    """How long what was cancelled is waited for; for ever, unless somebody sets `over`.
+
+    Attributes:
+        over: what does not heed its cancellation is left alone where it waits, and never resumed.
+    """
+
+    def __init__(self) -> None:
+        self.over = False
+        self._left: list[object] = []
+
+    def leave(self, run: Callable[..., Any], steps: Any) -> None:
+        """Let go of a coroutine: closed if it lets itself be closed, else kept as it is."""
+        try:
+            run(steps.close)
+        except BaseException:
+            self._left.append(steps)  # Python would try to close it once more, and complain
+
+
+PATIENCE: ContextVar[Patience | None] = ContextVar("kopylite_patience", default=None)
+"""Of whoever runs the present task."""
 
 
 class CallFailed(Exception):
@@ -70,7 +93,7 @@ def in_fresh_context(function: Callable[P, Awaitable[T]], *args: P.args, **kwarg
     """Await `function(...)` in a copy of the present context: the context variables that it sets end with it.
 
     A task would do the same at twenty times the cost. This drives the coroutine by hand, as `await` does, but each of
-    its steps inside the copy.
+    its steps inside the copy. So it can leave one that swallows its cancellation: see Patience.
     """
     run = copy_context().run
     awaitable = run(function, *args, **kwargs)
@@ -91,6 +114,10 @@ def in_fresh_context(function: Callable[P, Awaitable[T]], *args: P.args, **kwarg
                 run(steps.close)
                 raise
             except BaseException as error:
+                patience = PATIENCE.get()
+                if patience is not None and patience.over:
+                    patience.leave(run, steps)
+                    raise
                 waits_for = run(steps.throw, error)
             else:
                 waits_for = run(steps.send, answer)

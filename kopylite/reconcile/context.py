@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 import anyio
 import anyio.to_thread
 
+from kopylite.boundary import name_of
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.errors import Forbidden
 from kopylite.reconcile.chains import ChainLink, Version
 from kopylite.reconcile.request import Request
+from kopylite.reconcile.threads import THREADS
 
 if TYPE_CHECKING:
     from kopylite.client import Client
@@ -160,9 +162,14 @@ def running_fields() -> Mapping[str, object]:
 
 
 async def run_in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run a blocking function in a thread, so that the other reconciles go on.
+    """Run a blocking function in a thread, so that the other reconciles go on; up to 40 functions at a time.
 
-    The run that awaits it can be cancelled (timeout, end of the grace period) only after the function returned: so
-    a key whose thread is still at work never runs a second time. Give the function a limit of its own.
+    A thread cannot be stopped. A run that passes its timeout is cancelled as soon as the function has returned, here,
+    and the log says so at the timeout: a key whose thread is still at work never runs a second time. Give the function
+    a limit of its own. At the end of the grace period nobody waits for it: the process ends.
     """
-    return await anyio.to_thread.run_sync(partial(function, *args, **kwargs))
+    threads, call = THREADS.get(), partial(function, *args, **kwargs)
+    if threads is None:
+        return await anyio.to_thread.run_sync(call)
+    async with anyio.to_thread.current_default_thread_limiter():
+        return await threads.run(call, name_of(function), owner=RUNNING.get())

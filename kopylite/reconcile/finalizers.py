@@ -29,7 +29,7 @@ An object that does not fit its model must be deletable too. A reconcile that fi
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeVar, overload
+from typing import Any, NamedTuple, TypeVar, overload
 
 from kopylite.errors import UsageError
 from kopylite.objects import Kind, Unstructured, kind_of, meta_of
@@ -80,11 +80,34 @@ async def finalize(
     Returns:
         Whether the object is going away, or gone, so that the reconcile has nothing left to do.
     """
+    step = await begin_finalize(ctx, target, name, replaces)
+    if step.names:
+        await cleanup(ctx, step.obj)
+        await ctx.client.remove_finalizer(step.obj, *step.names)
+    return step.going
+
+
+class Finalization(NamedTuple):
+    """What is to be done for the finalizers of an object.
+
+    Attributes:
+        going: the object is going away, or gone.
+        obj: as it is stored; None: it is gone.
+        names: the finalizers that go when the cleanup has succeeded; none: there is nothing to clean up.
+    """
+
+    going: bool
+    obj: Any = None
+    names: tuple[str, ...] = ()
+
+
+async def begin_finalize(ctx: Context, target: Any, name: str, replaces: Sequence[str]) -> Finalization:
+    """All of `finalize` up to the cleanup."""
     if isinstance(replaces, str):
         raise UsageError(f"finalize: replaces={replaces!r} is one text; a list of finalizers is meant: [{replaces!r}]")
     obj = await ctx.client.find(kind_of(target), ctx.request) if isinstance(target, Kind | type) else target
     if obj is None:
-        return True
+        return Finalization(going=True)
     metadata = meta_of(obj)
     present = metadata.get("finalizers") or ()
     replaced = [other for other in replaces if other in present and other != name]
@@ -93,8 +116,5 @@ async def finalize(
             obj = await ctx.client.add_finalizer(obj, name)
         if replaced:
             await ctx.client.remove_finalizer(obj, *replaced)
-        return False
-    if name in present or replaced:
-        await cleanup(ctx, obj)
-        await ctx.client.remove_finalizer(obj, name, *replaced)
-    return True
+        return Finalization(going=False)
+    return Finalization(True, obj, (name, *replaced) if name in present or replaced else ())
