@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     )
     from kopylite.manager import Manager, Options
     from kopylite.objects import Condition, Conditions, CustomResource, Kind, ObjectKey, OwnerReference, Unstructured
-    from kopylite.reconcile import Context, Request, Result, Retry, finalize, run_in_thread, set_condition
+    from kopylite.reconcile import Context, Request, Result, Retry, SyncContext, finalize, run_in_thread, set_condition
     from kopylite.triggers import (
         annotations_changed,
         field_changed,
@@ -55,6 +55,7 @@ _HOMES = {
     "Unstructured": "kopylite.objects",
     # Write its reconcile.
     "Context": "kopylite.reconcile",
+    "SyncContext": "kopylite.reconcile",
     "Request": "kopylite.reconcile",
     "Result": "kopylite.reconcile",
     "Retry": "kopylite.reconcile",
@@ -106,6 +107,7 @@ __all__ = [  # noqa: RUF022  (the reader's order, not the alphabet's)
     "CustomResource",
     "Unstructured",
     "Context",
+    "SyncContext",
     "Request",
     "Result",
     "Retry",

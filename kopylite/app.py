@@ -9,13 +9,13 @@ from typing import Any, TypedDict, TypeVar, Unpack
 
 from kopylite.checks import require_flag
 from kopylite.client.selecting import Selector
-from kopylite.controller import Channel, ControllerSpec, Periodic, Reconcile, Watch, watch
+from kopylite.controller import Channel, ControllerSpec, Periodic, Reconcile, SyncReconcile, Watch, watch
 from kopylite.errors import RegistrationError
 from kopylite.objects import Kind, kind_of
 from kopylite.triggers import Predicate
 from kopylite.workqueue import RateLimit
 
-ReconcileT = TypeVar("ReconcileT", bound=Reconcile)
+ReconcileT = TypeVar("ReconcileT", bound=Reconcile | SyncReconcile)
 KindLike = Kind | type[Any]
 
 # It becomes the field manager and the user agent, and the start of the controllers' names.
@@ -28,6 +28,7 @@ class ControllerOptions(TypedDict, total=False):
     sources: Sequence[Periodic | Channel]
     predicates: Predicate | None
     labels: Selector
+    threads: int | None
     timeout: float | None
     max_retries: int | None
     rate_limit: RateLimit
@@ -90,6 +91,8 @@ class App:
     ) -> Callable[[ReconcileT], ReconcileT]:
         """Declare the decorated `async def (ctx, request) -> Result | None` as the reconcile of a kind.
 
+        With `threads=8` it is a plain `def (ctx: SyncContext, request) -> Result | None`, which runs in threads.
+
         It is called with the key of each object of the kind, and again whenever something changed that it
         declares to depend on. The decorated function itself is unchanged, so tests can call it.
 
@@ -97,7 +100,7 @@ class App:
             kind: whose keys the Requests are.
             owns: kinds it creates with an owner reference to `kind`: a change of one runs its owner.
             watches: other kinds; `watch(kind, map=...)` says whose run a change of one means.
-            workers: how many keys it works on at the same time; None: the manager's default.
+            workers: how many keys it works on at the same time; None: the manager's default, 8.
             name: of the controller; None: the kind in lower case.
             options: see ControllerOptions.
 

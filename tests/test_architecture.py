@@ -355,7 +355,8 @@ PARSING = {
 }
 PARSER = re.compile(r"msgspec\.json\.decode|json\.loads|_decode_\w+|decode|read_documents?")
 USERS_FUNCTIONS = {
-    "controller/worker.py": {"reconcile", "self._spec.reconcile"},
+    "controller/worker.py": {"reconcile", "self._reconcile"},
+    "reconcile/threads.py": {"self._function", "self._variables.run"},
     "triggers/handlers.py": {"self._function"},
     "triggers/sources.py": {"self._keys", "self._open", "predicate", "self._predicate"},
     "cache/indexer.py": {"values", "function", "self.names[name]"},

@@ -107,7 +107,7 @@ def _add_dev_options(parser: argparse.ArgumentParser) -> None:
 def _add_running_options(parser: argparse.ArgumentParser) -> None:
     options = OptionGroup(parser.add_argument_group("running"))
     options.add(
-        "--workers", parse=positive_int, default=1, metavar="N",
+        "--workers", parse=positive_int, default=8, metavar="N",
         help="reconciles at the same time, for each controller that declares no number of its own",
     )  # fmt: skip
     options.add(

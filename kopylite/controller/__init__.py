@@ -14,6 +14,7 @@ from kopylite.controller.spec import (
     periodic,
     watch,
 )
+from kopylite.reconcile.synchronous import SyncReconcile
 
 __all__ = [
     "ActiveRun",
@@ -25,6 +26,7 @@ __all__ = [
     "Periodic",
     "Reconcile",
     "Source",
+    "SyncReconcile",
     "Watch",
     "channel",
     "periodic",

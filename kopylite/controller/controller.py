@@ -10,7 +10,7 @@ from typing import Protocol
 import anyio
 from anyio.abc import TaskGroup
 
-from kopylite.boundary import ActiveCall
+from kopylite.boundary import PATIENCE, ActiveCall, Patience
 from kopylite.controller.gate import Gate, Syncing
 from kopylite.controller.reasons import Reasons
 from kopylite.controller.settler import Settler
@@ -21,10 +21,14 @@ from kopylite.objects import Unstructured
 from kopylite.observers import QueueObserver, ReconcileObserver
 from kopylite.reconcile.context import Environment
 from kopylite.reconcile.request import Request
+from kopylite.reconcile.threads import THREADS, Threads
 from kopylite.triggers import Enqueue
 from kopylite.workqueue import QueueStatistics, RateLimiter, WorkQueue
 
 logger = logging.getLogger("kopylite.controller")
+
+# For what was cancelled to clean up.
+CLEANUP_SECONDS = 5.0
 
 
 class Source(Syncing, Protocol):
@@ -118,10 +122,12 @@ class Controller:
             on_forbidden=environment.on_forbidden,
             find=find,
         )
-        turn = LoopTurn(environment.clock)
+        turn, self._threads = LoopTurn(environment.clock), Threads(spec.name, environment.clock)
         self._workers = [
-            Worker(spec, environment, self._queue, self._reasons, settler, turn) for _ in range(spec.workers or workers)
+            Worker(spec, environment, self._queue, self._reasons, settler, turn, self._threads)
+            for _ in range(spec.workers or workers)
         ]
+        self._patience = Patience()
         self._started = False
         self._stopping = False
         # Both exist while run() does. Cancelling the intake stops the sources and the wait for them; cancelling the
@@ -159,11 +165,14 @@ class Controller:
         if self._started:
             raise UsageError(f"controller {self.name!r} was started before; make a new one")
         self._started = True
+        THREADS.set(self._threads)
+        PATIENCE.set(self._patience)
         try:
             async with anyio.create_task_group() as self._runs, anyio.create_task_group() as self._intake:
                 if not self._stopping:
                     await self._begin(self._intake, self._runs)
         finally:
+            self._threads.close()
             self._ended.set()
 
     def stop(self) -> None:
@@ -175,6 +184,9 @@ class Controller:
 
     async def drain(self, grace: float) -> bool:
         """Stop, wait until the runs in progress ended, and cancel those that are not done after `grace` seconds.
+
+        Threads are not waited for then, and 5 s later nothing else: what swallows its cancellation is named and left
+        where it waits.
 
         Returns:
             Whether all of them ended by themselves.
@@ -192,7 +204,19 @@ class Controller:
                 extra={"fields": {"controller": self.name, "namespace": run.request.namespace,
                                   "name": run.request.name, "reconcile_id": run.reconcile_id}},
             )  # fmt: skip
+        for call in self._threads.active():
+            LOGGER.warning("%s runs on in a thread until the process ends, for %.1f s now", call.name, call.seconds)
+        self._threads.abandon()
         self._runs.cancel_scope.cancel()
+        with anyio.move_on_after(CLEANUP_SECONDS):
+            await self._ended.wait()
+            return False
+        left = [f"reconcile of {run.request}" for run in self.active_runs()]
+        left += [f"{call.what} {call.name} of {call.subject}" for call in self.active_calls()]
+        LOGGER.error("left where it is, since it does not heed its cancellation: %s", ", ".join(left))
+        self._patience.over = True
+        for worker in self._workers:
+            worker.leave()
         await self._ended.wait()
         return False
 

@@ -19,6 +19,7 @@ from kopylite.workqueue.ratelimiters import RateLimit
 
 if TYPE_CHECKING:
     from kopylite.reconcile.context import Context
+    from kopylite.reconcile.synchronous import SyncReconcile
 
 Reconcile = Callable[["Context", Request], Awaitable[Result | None]]
 """The user's function: reads the present state of one object and takes the next step towards the desired one."""
@@ -180,13 +181,14 @@ class ControllerSpec:
     Args:
         name: unique in its manager; the `controller` label of metrics and logs.
         kind: what its Requests name.
-        reconcile: the user's `async def (ctx, request) -> Result | None`.
+        reconcile: the user's `async def (ctx, request) -> Result | None`, or with `threads` a plain `def`.
         owns: kinds whose objects it creates; a change of one runs the object's controlling owner.
         watches: other kinds, each with a function that says whose run their change means.
         sources: what else brings keys: `periodic(...)`, `channel(...)`.
         predicates: drops events of its own kind.
         labels: narrows its own kind by a label selector; see Watch.
         workers: how many reconciles run at the same time; None: the manager's default.
+        threads: `reconcile` is a plain `def (ctx: SyncContext, request)`, which runs in so many threads, one a worker.
         timeout: seconds after which a run is cancelled and counts as an error; None: never. It is cancelled as
             anyio cancels: what its `finally` blocks await is cancelled too, unless they shield it.
         max_retries: give up a key after this many retries in a row, until its next event; None: never.
@@ -196,18 +198,20 @@ class ControllerSpec:
         leader: False: with leader election, it works in every process all the same, also beside others of its kind.
 
     Raises:
-        RegistrationError: a value is out of its range, or `reconcile` is not an `async def` of two arguments.
+        RegistrationError: a value is out of its range, or `reconcile` is no function of two arguments, or not of
+            the kind that it has to be.
     """
 
     name: str
     kind: Kind | type[Any]
-    reconcile: Reconcile
+    reconcile: Reconcile | SyncReconcile
     owns: tuple[Watch, ...] = ()
     watches: tuple[Watch, ...] = ()
     sources: Sequence[Periodic | Channel] = ()
     predicates: Predicate | None = None
     labels: Selector = ""
     workers: int | None = None
+    threads: int | None = None
     timeout: float | None = DEFAULT_TIMEOUT
     max_retries: int | None = None
     rate_limit: RateLimit = DEFAULT_RATE_LIMIT
@@ -219,7 +223,14 @@ class ControllerSpec:
         if not self.name:
             raise RegistrationError("a controller needs a name: it is the label of its metrics and logs")
         where = f"controller {self.name!r}"
-        require_async(self.reconcile, "reconcile", "ctx: Context, request: Request", "Result | None")
+        if self.threads is None:
+            require_async(self.reconcile, "reconcile", "ctx: Context, request: Request", "Result | None")
+        else:
+            require_count(self.threads, f"{where}: threads", least=1)
+            _require_plain(self.reconcile, where)
+            if self.workers not in (None, self.threads):
+                raise RegistrationError(f"{where}: give threads or workers, not both: each thread is a worker")
+            object.__setattr__(self, "workers", self.threads)
         _require_predicate(self.predicates, where, self.kind)
         _require_selector(self.labels, where)
         if self.workers is not None:
@@ -251,8 +262,28 @@ def require_async(function: Callable[..., Any], what: str, arguments: str, retur
         raise RegistrationError(
             f"{what} {name!r} is a plain def: it would stop every other reconcile while it runs. Write:{form}\n"
             "and move blocking calls to a thread: `await run_in_thread(function, argument)`"
+            + ("; or let all of it run in threads: @app.reconciler(..., threads=8)" if what == "reconcile" else "")
         )
     _require_arguments(function, f"{what} {name!r}", len(arguments.split(", ")), form)
+
+
+def _require_plain(function: Callable[..., Any], where: str) -> None:
+    """Refuse a function that threads cannot run.
+
+    Raises:
+        RegistrationError: with a message that shows the form it should have.
+    """
+    name = _name_of(function)
+    form = f"\n\n    def {name}(ctx: SyncContext, request: Request) -> Result | None:\n        ...\n"
+    if inspect.isclass(function) or not callable(function):
+        raise RegistrationError(f"{where}: reconcile {name!r} is no function. Write:{form}")
+    called = function if inspect.isroutine(function) or hasattr(function, "func") else type(function).__call__
+    if inspect.iscoroutinefunction(called) or inspect.isasyncgenfunction(called) or inspect.isgeneratorfunction(called):
+        raise RegistrationError(
+            f"{where}: threads= is for a reconcile that is a plain def, and {name!r} is none. Leave threads out, "
+            f"workers= says how many run at a time; or write:{form}"
+        )
+    _require_arguments(function, f"reconcile {name!r}", 2, form)
 
 
 def _require_arguments(function: Callable[..., Any], what: str, count: int, form: str) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+from typing import Any, cast
 
 import anyio
 
@@ -11,11 +13,15 @@ from kopylite.clock import TICK, Clock
 from kopylite.controller.outcome import Settlement, settle_error, settle_result
 from kopylite.controller.reasons import Reasons
 from kopylite.controller.settler import Settler
-from kopylite.controller.spec import ControllerSpec
+from kopylite.controller.spec import ControllerSpec, Reconcile
 from kopylite.errors import ForgottenAwait, QueueShutDown, ReconcileTimeout
 from kopylite.reconcile.context import RUNNING, Context, Environment
 from kopylite.reconcile.request import Request
+from kopylite.reconcile.synchronous import SyncReconcile, in_threads
+from kopylite.reconcile.threads import Threads
 from kopylite.workqueue import WorkQueue
+
+LOGGER = logging.getLogger("kopylite.controller")
 
 # How long workers may go on without letting the rest of the process have the event loop. Watches and probes wait for
 # so long at worst, plus one step of user code. Giving way costs some 5 µs, a thousandth of it.
@@ -47,6 +53,13 @@ class LoopTurn:
                 self._began = self._clock.monotonic()
 
 
+def _awaited(spec: ControllerSpec, threads: Threads) -> Reconcile:
+    """The reconcile as an async function."""
+    if spec.threads is None:
+        return cast("Reconcile", spec.reconcile)
+    return in_threads(cast("SyncReconcile", spec.reconcile), threads)
+
+
 class Worker:
     """Takes keys from the queue, runs the user's function for each, and has the outcome settled.
 
@@ -67,6 +80,7 @@ class Worker:
         reasons: Reasons[Request],
         settler: Settler,
         turn: LoopTurn,
+        threads: Threads,
     ) -> None:
         self._spec = spec
         self._environment = environment
@@ -75,6 +89,9 @@ class Worker:
         self._reasons = reasons
         self._settler = settler
         self._turn = turn
+        self._threads = threads
+        self._reconcile: Reconcile = _awaited(spec, threads)
+        self._task: asyncio.Task[Any] | None = None
         self._timer: asyncio.TimerHandle | None = None
         # The run in progress; the rest is valid only while there is one.
         self._context: Context | None = None
@@ -90,6 +107,7 @@ class Worker:
 
     async def run(self) -> None:
         """Work until the queue is shut down. Cancelled: the run in progress is cancelled and not settled."""
+        self._task = asyncio.current_task()
         try:
             while True:
                 try:
@@ -111,7 +129,7 @@ class Worker:
 
     async def _serve(self) -> None:
         """Run keys until one is overdue (then it is cancelled, or has returned all the same)."""
-        queue, turn, reconcile, scope = self._queue, self._turn, self._spec.reconcile, self._scope
+        queue, turn, reconcile, scope = self._queue, self._turn, self._reconcile, self._scope
         while not scope.cancel_called:
             if turn.is_over():
                 await turn.give_way()
@@ -168,8 +186,20 @@ class Worker:
         left = self._began + self._spec.timeout - self._clock.monotonic()
         if left > 0:
             self._watch_deadline(left)
-        else:
-            self._scope.cancel()
+            return
+        self._scope.cancel()
+        for call in self._threads.active(self._context):
+            LOGGER.warning(
+                "its timeout of %g s is over, but %s is at work in a thread, which nothing can stop: the run ends when "
+                "it returns, or uses ctx again. Give it a limit of its own, shorter than the timeout",
+                *(self._spec.timeout, call.name),
+                extra={"fields": self._context.fields()},
+            )
+
+    def leave(self) -> None:
+        """Do not wait for a run any longer that was cancelled; see Patience, which has to be over."""
+        if self._task is not None:
+            self._task.cancel()  # anyio's own cancellation stops at the shields of user code
 
     def _timeout_error(self, cause: BaseException | None = None) -> ReconcileTimeout:
         error = ReconcileTimeout(f"cancelled after {self._clock.monotonic() - self._began:.3f} s")

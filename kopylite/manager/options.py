@@ -29,7 +29,7 @@ class Options:
     """
 
     namespaces: tuple[str, ...] = ()
-    workers: int = 1
+    workers: int = 8
     metrics_address: str = "127.0.0.1:8080"
     health_address: str = "127.0.0.1:8081"
     grace_period: float = 30.0

@@ -7,6 +7,7 @@ from kopylite.reconcile.context import Context, Environment, run_in_thread, runn
 from kopylite.reconcile.finalizers import finalize
 from kopylite.reconcile.recorder import EventRecorder, Severity
 from kopylite.reconcile.request import Request, Result, Retry
+from kopylite.reconcile.synchronous import SyncContext
 
 __all__ = [
     "Context",
@@ -16,6 +17,7 @@ __all__ = [
     "Result",
     "Retry",
     "Severity",
+    "SyncContext",
     "finalize",
     "find_condition",
     "is_condition_true",

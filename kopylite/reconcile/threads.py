@@ -1,8 +1,8 @@
 """Threads: blocking functions of the user beside the event loop, and the way back into it.
 
 A thread cannot be stopped. So whoever waits for one goes on waiting when it is cancelled: a key whose thread is still
-at work never runs a second time. Only the end of the process (`abandon`) does not wait. The threads are daemons, so that
-one that never returns keeps no process alive.
+at work never runs a second time. Only the end of the process (`abandon`) does not wait. The threads are daemons: one
+that never returns keeps no process alive.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from contextvars import Context as Variables
 from contextvars import ContextVar, copy_context
 from functools import partial
 from queue import SimpleQueue
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any, Generic, TypeVar
 
 import anyio
 
@@ -25,7 +25,6 @@ from kopylite.boundary import ActiveCall, cancelled_from_outside, ends_process, 
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.errors import UsageError
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 THREADS: ContextVar[Threads | None] = ContextVar("kopylite_threads", default=None)
@@ -47,7 +46,7 @@ class Calls:
         self._over = False
         self.wake: Callable[[], None] = lambda: None
 
-    def call(self, function: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+    def call(self, function: Callable[..., Awaitable[T]], /, *args: Any, **kwargs: Any) -> T:
         """In the thread: await an async function in the event loop, and return what it returns.
 
         Raises:
