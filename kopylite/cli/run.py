@@ -20,6 +20,7 @@ from kopylite.errors import ConnectionFailed, KopyliteError, KubeconfigError, Re
 
 if TYPE_CHECKING:
     from kopylite.app import App
+    from kopylite.diagnostics import Bar
     from kopylite.manager import Manager, Options
 
 logger = logging.getLogger(__name__)
@@ -150,7 +151,7 @@ def run(args: argparse.Namespace, signals: StopSignals) -> int:
     from kopylite.diagnostics import configure_logging
     from kopylite.reconcile import running_fields
 
-    configure_logging(args.log_format, args.log_level, running_fields)
+    bar = configure_logging(args.log_format, args.log_level, running_fields, bar=True)
     for warning in unknown_variables():
         logger.warning("%s", warning)
     try:
@@ -158,7 +159,7 @@ def run(args: argparse.Namespace, signals: StopSignals) -> int:
         _require_controllers(apps, args.target)  # before --dev starts a cluster for nothing
         signals.nothing_to_end = False
         with _cluster(apps, args), asyncio.Runner(loop_factory=_loop_factory(args.loop)) as runner:
-            finished = bool(signals.asked) or runner.run(_operate(apps, args, signals))
+            finished = bool(signals.asked) or runner.run(_operate(apps, args, signals, bar))
     except KopyliteError as error:
         return _explain(error)
     except Exception:
@@ -194,7 +195,7 @@ def _cluster(apps: Sequence[App], args: argparse.Namespace) -> Iterator[None]:
         yield
 
 
-async def _operate(apps: Sequence[App], args: argparse.Namespace, signals: StopSignals) -> bool:
+async def _operate(apps: Sequence[App], args: argparse.Namespace, signals: StopSignals, bar: Bar | None = None) -> bool:
     """Whether all running reconciles had finished when it stopped."""
     from kopylite.client import load_config
     from kopylite.manager import Manager
@@ -203,6 +204,7 @@ async def _operate(apps: Sequence[App], args: argparse.Namespace, signals: StopS
         args.kubeconfig, args.context, anonymous=args.anonymous, allow_plain_http=args.allow_plain_http
     )
     manager = Manager(apps, config, options_of(args))
+    manager.bar = bar
     asyncio.get_running_loop().set_exception_handler(on_loop_error)
     with signals.passed_to(manager.stop, within=args.grace_period + OVERTIME, left=partial(_left, manager)):
         return await manager.run()

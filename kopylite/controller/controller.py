@@ -230,6 +230,19 @@ class Controller:
         ]
         return sorted((run for run in runs if run.seconds >= longer_than), key=lambda run: -run.seconds)
 
+    @property
+    def runs(self) -> int:
+        """How many runs have ended."""
+        return self._settler.runs
+
+    def slowest(self) -> str:
+        """The slowest run since this was last asked, ended or in progress, for people; "" if there was none."""
+        seconds, request = self._settler.slowest
+        self._settler.slowest = 0.0, None
+        for run in self.active_runs(longer_than=seconds)[:1]:
+            seconds, request = run.seconds, run.request
+        return f"{request}, {seconds:.1f} s" if request is not None else ""
+
     def active_calls(self, longer_than: float = 0.0) -> list[ActiveCall]:
         """The calls of map and periodic functions in progress that are older than some seconds, the oldest first."""
         calls = [call for source in self.sources for call in getattr(source, "active_calls", _no_calls)(longer_than)]

@@ -86,6 +86,9 @@ class Settler:
         # Runs in a row that did not reach the server, of keys that have any, and the priority of the next.
         self._unreached: dict[Request, tuple[int, int]] = {}
         self._causes = Causes()
+        # For progress reports: runs that ended, and the slowest since somebody asked.
+        self.runs = 0
+        self.slowest: tuple[float, Request | None] = (0.0, None)
 
     def errors(self, request: Request) -> int:
         """Runs of the key that ended with an error since the last one that did not."""
@@ -102,6 +105,9 @@ class Settler:
     ) -> None:
         """Arrange the next run of `request`, count the finished one, and log it if it failed."""
         queue, next_run = self._queue, settlement.next_run
+        self.runs += 1
+        if seconds > self.slowest[0]:
+            self.slowest = seconds, request
         if settlement.priority is not None:
             priority = settlement.priority
         after = settlement.after

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import logging
 import re
+import shutil
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TextIO
 
 import msgspec
 
@@ -105,17 +107,54 @@ class JsonFormatter(_FieldFormatter):
         return msgspec.json.encode(entry).decode()
 
 
-def configure_logging(form: str, level: str, context_fields: ContextFields = _no_fields) -> None:
+class BarHandler(logging.StreamHandler[TextIO]):
+    """Writes to a terminal, and keeps one line at its end."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(stream)
+        self._text = ""
+
+    def show(self, text: str) -> None:
+        """Show a text at the end, instead of the one before; "": nothing."""
+        with self._locked():
+            self._clear()
+            self._text = text
+            self._draw()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._clear()
+        super().emit(record)
+        self._draw()
+
+    def _locked(self) -> AbstractContextManager[Any]:
+        return self.lock or nullcontext()
+
+    def _clear(self) -> None:
+        if self._text:
+            self.stream.write("\r\x1b[2K")
+
+    def _draw(self) -> None:
+        if self._text:
+            self.stream.write(self._text[: shutil.get_terminal_size().columns - 1])
+            self.stream.flush()
+
+
+def configure_logging(
+    form: str, level: str, context_fields: ContextFields = _no_fields, *, bar: bool = False
+) -> BarHandler | None:
     """Send all logging of this process to stderr, in the form "text" or "json", from `level` on.
 
     For programs (the command line calls it), not for libraries: it replaces the root logger's handlers.
+    With `bar`, and text on a terminal, it returns the handler, which can show a line at the end.
     Libraries below us stay at WARNING or above, because what they write at DEBUG may hold credentials.
     """
-    handler = logging.StreamHandler(sys.stderr)
+    with_bar = BarHandler(sys.stderr) if bar and form == "text" and sys.stderr.isatty() else None
+    handler = with_bar or logging.StreamHandler(sys.stderr)
     handler.setFormatter((JsonFormatter if form == "json" else TextFormatter)(context_fields))
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
     for name in QUIET_LOGGERS:
         logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLogger().level))
+    return with_bar
 
 
 def _timestamp(record: logging.LogRecord) -> str:

@@ -31,7 +31,7 @@ from kopylite.client import AiohttpTransport, Api, ClientConfig, LiveClient
 from kopylite.client.transport import MAX_CONNECTIONS
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.controller import Controller
-from kopylite.diagnostics import StallWatch, WaitingReport, forgotten_awaits, reasons_of
+from kopylite.diagnostics import Bar, ProgressReport, StallWatch, WaitingReport, forgotten_awaits, reasons_of
 from kopylite.errors import KopyliteError, RegistrationError, UsageError
 from kopylite.leaderelection import Elector
 from kopylite.manager.assembly import Assembly, Ground, assemble, prepare
@@ -65,6 +65,7 @@ class Manager:
 
     Attributes:
         metrics: its numbers; register collectors of your own in `metrics.registry`.
+        bar: where a terminal is shown how far the controllers are that are behind; None: every 10 s in the log.
 
     Raises:
         RegistrationError: an App has no controllers, or two have a controller of one name.
@@ -84,6 +85,7 @@ class Manager:
         self.options = options or Options()
         check_elections(self.apps, self.options)
         self.metrics = Metrics()
+        self.bar: Bar | None = None
         # A connection for each worker, unless the configuration sets a number.
         specs = [spec for each in self.apps for spec in each.controllers]
         workers = sum(spec.workers or self.options.workers for spec in specs)
@@ -145,6 +147,9 @@ class Manager:
 
     async def run(self) -> bool:
         """Run until `stop` was called. If it was called already, nothing is begun.
+
+        The end takes the grace period, and some 10 s for what was cancelled then, for the last Events and for closing:
+        runs that swallow their cancellation, and threads, are named and left. Only a blocked event loop can hold it up.
 
         Returns:
             Whether all running reconciles ended by themselves; False: some had to be cancelled.
@@ -211,6 +216,8 @@ class Manager:
             background.start_soon(self._endless, "the cache", parts.cache.run)
             background.start_soon(self._endless, "the waiting report", report.run)
             background.start_soon(self._endless, "the hot-loop report", parts.loops.run)
+            progress = ProgressReport(self.controllers, lambda: self.bar, clock=self._clock)
+            background.start_soon(self._endless, "the progress report", progress.run)
             for recorder in parts.recorders:
                 background.start_soon(self._endless, "the event recorder", recorder.run)
             background.start_soon(self._note_synced)
@@ -221,10 +228,14 @@ class Manager:
                 await self._stop.wait()
                 runs, grace = sum(len(each.active_runs()) for each in self.controllers), self.options.grace_period
                 logger.info("stopping: %d reconciles run, and have up to %.0f s to end", runs, grace)
+                left = {each.name: ready for each in self.controllers if (ready := each.statistics().queue.ready)}
                 for crew in parts.crews:
                     crew.stop()
             background.cancel_scope.cancel()
         await parts.flush()
+        if left:
+            names, total = ", ".join(f"{name} {ready}" for name, ready in left.items()), sum(left.values())
+            logger.warning("%d keys were left without a run: %s; the next start looks at all", total, names)
         return all(crew.finished for crew in parts.crews)
 
     async def _endless(self, name: str, serve: Callable[[], Awaitable[None]]) -> None:

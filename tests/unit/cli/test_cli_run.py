@@ -25,7 +25,7 @@ from tests.tinyserver import TinyServer, tiny_server
 OPERATOR = """
 import asyncio, signal, time
 import anyio
-from kopylite import App, Context, Kind, Request
+from kopylite import App, Context, Kind, Request, run_in_thread
 
 Thing = Kind("example.com/v1", "Thing", plural="things", namespaced=True)
 app = App("shop")
@@ -38,8 +38,10 @@ async def reconcile(ctx: Context, request: Request) -> None:
     if request.name == "slow":
         await asyncio.sleep(0.5)
         ctx.log.info("slow is done")
-    if request.name == "endless":
+    if request.name.startswith("endless"):
         await anyio.sleep_forever()
+    if request.name == "thread":
+        await run_in_thread(time.sleep, 600)
     if request.name == "blocking":
         time.sleep(600)
 """
@@ -198,6 +200,26 @@ async def test_reconciles_that_outlast_the_grace_period_have_an_exit_code(start:
     await process.says("at work on it")
     process.signal(signal.SIGTERM)
     assert await process.ends() == Exit.UNFINISHED
+
+
+async def test_a_thread_keeps_no_process_beyond_the_grace_period(start: Start, server: TinyServer) -> None:
+    server.put("thread")
+    process = await start(server, "shop_operator", "--grace-period", "0.2s")
+    await process.says("at work on it")
+    process.signal(signal.SIGTERM)
+    assert await process.ends() == Exit.UNFINISHED
+    assert "sleep runs on in a thread until the process ends" in process.output
+    assert "has not ended within" not in process.output  # it ended by itself
+
+
+async def test_the_end_says_how_many_keys_were_not_looked_at(start: Start, server: TinyServer) -> None:
+    for name in ("endless", "endless-2", "endless-3"):
+        server.put(name)
+    process = await start(server, "shop_operator", "--workers", "1", "--grace-period", "0.2s")
+    await process.says("at work on it")
+    process.signal(signal.SIGTERM)
+    assert await process.ends() == Exit.UNFINISHED
+    assert "2 keys were left without a run: thing 2; the next start looks at all" in process.output
 
 
 async def test_a_signal_while_a_cache_is_waited_for_ends_the_process_at_once(start: Start, server: TinyServer) -> None:

@@ -7,6 +7,7 @@ import inspect
 import logging
 import threading
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any, cast
 
@@ -309,8 +310,7 @@ async def test_a_thread_of_a_loop_that_ended_is_told_and_ends() -> None:
         threads, calls = Threads("widget"), Calls()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(lambda: threads.run(lambda: blocking(calls), "blocking", calls=calls))
-            while not begun.is_set():
-                await anyio.sleep(0.001)
+            await anyio.to_thread.run_sync(begun.wait)
             threads.abandon()
             tasks.cancel_scope.cancel()
         threads.close()
@@ -329,18 +329,14 @@ async def test_the_threads_are_used_again() -> None:
 
 async def for_ever(ctx: Any, request: Request) -> None:
     while True:
-        try:
+        with suppress(asyncio.CancelledError):
             await asyncio.sleep(600)
-        except asyncio.CancelledError:
-            pass
 
 
 async def for_ever_whatever_comes(ctx: Any, request: Request) -> None:
     while True:
-        try:
+        with suppress(BaseException):
             await asyncio.sleep(600)
-        except BaseException:
-            pass
 
 
 async def for_ever_in_a_shield(ctx: Any, request: Request) -> None:

@@ -1,0 +1,143 @@
+"""ProgressReport: says how far the controllers are, as long as they are behind: at the start, and after a backlog."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from kopylite.clock import SYSTEM_CLOCK, Clock
+from kopylite.controller import Controller
+
+logger = logging.getLogger("kopylite.manager")
+
+# How often the queues are looked at; looking costs microseconds.
+LOOK_SECONDS = 1.0
+# A queue whose oldest key waits for less has no backlog, however many keys pass through it.
+BEHIND_SECONDS = 10.0
+LINE_SECONDS = 10.0
+BAR_LENGTH = 24
+
+
+class Bar(Protocol):
+    """A line at the end of a terminal."""
+
+    def show(self, text: str) -> None:
+        """Show a text instead of the one before; "": nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a controller is. `rate` is in keys a second, over the last seconds; `slowest` is for people."""
+
+    name: str
+    done: int
+    left: int
+    rate: float
+    slowest: str
+
+    @property
+    def remaining(self) -> str:
+        """About how long the rest takes."""
+        return f"about {self.left / self.rate:.0f} s more" if self.rate else "no run ended lately"
+
+    def __str__(self) -> str:
+        words = f"{self.done} keys done, {self.left} left, {self.rate:.1f} a second, {self.remaining}"
+        return f"controller {self.name}: {words}" + (f"; slowest: {self.slowest}" if self.slowest else "")
+
+
+class Backlog:
+    """What one controller has to catch up with.
+
+    Keys are ready from the moment that they are, so a controller is behind when the oldest has been for long; a busy one
+    whose keys are always fresh is not.
+    """
+
+    def __init__(self, controller: Controller, now: float) -> None:
+        self._controller = controller
+        self._restart(now)
+
+    def look(self, now: float) -> Progress | str | None:
+        """How far it is, if it is behind; a text when it has just caught up."""
+        queue, runs = self._controller.statistics().queue, self._controller.runs
+        if not queue.ready:
+            caught_up = f"controller {self._controller.name} has caught up: {runs - self._done_before} keys in "
+            caught_up += f"{now - self._began:.0f} s"
+            was_behind = self.behind
+            self._restart(now)
+            return caught_up if was_behind else None
+        if not self.behind and queue.longest_ready < 2 * LOOK_SECONDS:
+            self._restart(now)
+        if not self.behind and (queue.longest_ready < BEHIND_SECONDS or not (queue.running or runs)):
+            return None
+        self.behind = True
+        if now - self._rate_at >= LINE_SECONDS or not self._rate:
+            self._rate = (runs - self._rate_done) / max(now - self._rate_at, LOOK_SECONDS)
+            self._rate_at, self._rate_done = now, runs
+        done = runs - self._done_before
+        return Progress(self._controller.name, done, queue.ready, self._rate, self._controller.slowest())
+
+    def is_due(self, now: float) -> bool:
+        """Whether a line is to be written; asked once a look."""
+        if now - self._line_at < LINE_SECONDS:
+            return False
+        self._line_at = now
+        return True
+
+    def _restart(self, now: float) -> None:
+        runs = self._controller.runs
+        self._began, self._done_before, self._line_at = now, runs, now
+        self._rate_at, self._rate_done, self._rate = now, runs, 0.0
+        self.behind = False
+
+
+class ProgressReport:
+    """Looks at the queues of some controllers for as long as `run` runs.
+
+    Args:
+        controllers: all that there are.
+        bar: of a terminal; asked each time. None: a line every 10 s in the log instead.
+    """
+
+    def __init__(
+        self, controllers: Iterable[Controller], bar: Callable[[], Bar | None], *, clock: Clock = SYSTEM_CLOCK
+    ) -> None:
+        self._clock = clock
+        self._bar = bar
+        self._backlogs = [Backlog(controller, clock.monotonic()) for controller in controllers]
+
+    async def run(self) -> None:
+        """Report until cancelled."""
+        try:
+            while True:
+                await self._clock.sleep(LOOK_SECONDS)
+                self.look(self._clock.monotonic())
+        finally:
+            if (bar := self._bar()) is not None:
+                bar.show("")
+
+    def look(self, now: float) -> None:
+        """Report what there is to be said at this moment."""
+        bar, behind = self._bar(), list[Progress]()
+        for backlog in self._backlogs:
+            found = backlog.look(now)
+            if isinstance(found, str):
+                logger.info("%s", found)
+            elif found is not None:
+                behind.append(found)
+                if backlog.is_due(now) and bar is None:
+                    logger.info("%s", found)
+        if bar is not None:
+            bar.show(drawn(behind))
+
+
+def drawn(behind: list[Progress]) -> str:
+    """A bar for all that is behind; "" for nothing."""
+    if not behind:
+        return ""
+    done, left = sum(one.done for one in behind), sum(one.left for one in behind)
+    full = BAR_LENGTH * done // (done + left)
+    most = max(behind, key=lambda one: one.left)
+    more = f" and {len(behind) - 1} more" if len(behind) > 1 else ""
+    return f"[{'#' * full}{'.' * (BAR_LENGTH - full)}] {done}/{done + left} keys, {most.name}{more}: {most.remaining}"
