@@ -26,6 +26,10 @@ logger = logging.getLogger("kopylite.calls")
 REMINDER_SECONDS = 60.0
 
 
+# Coroutines that do not let themselves be closed: Python would try it once more when they are freed, and complain.
+_LEFT: list[object] = []
+
+
 class Patience:
     """How long what was cancelled is waited for; for ever, unless somebody sets `over`.
 
@@ -35,14 +39,13 @@ class Patience:
 
     def __init__(self) -> None:
         self.over = False
-        self._left: list[object] = []
 
     def leave(self, run: Callable[..., Any], steps: Any) -> None:
         """Let go of a coroutine: closed if it lets itself be closed, else kept as it is."""
         try:
             run(steps.close)
         except BaseException:
-            self._left.append(steps)  # Python would try to close it once more, and complain
+            _LEFT.append(steps)
 
 
 PATIENCE: ContextVar[Patience | None] = ContextVar("kopylite_patience", default=None)

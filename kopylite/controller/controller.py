@@ -205,7 +205,7 @@ class Controller:
                                   "name": run.request.name, "reconcile_id": run.reconcile_id}},
             )  # fmt: skip
         for call in self._threads.active():
-            LOGGER.warning("%s runs on in a thread until the process ends, for %.1f s now", call.name, call.seconds)
+            logger.warning("%s runs on in a thread until the process ends, for %.1f s now", call.name, call.seconds)
         self._threads.abandon()
         self._runs.cancel_scope.cancel()
         with anyio.move_on_after(CLEANUP_SECONDS):
@@ -213,7 +213,7 @@ class Controller:
             return False
         left = [f"reconcile of {run.request}" for run in self.active_runs()]
         left += [f"{call.what} {call.name} of {call.subject}" for call in self.active_calls()]
-        LOGGER.error("left where it is, since it does not heed its cancellation: %s", ", ".join(left))
+        logger.error("left where it is, since it does not heed its cancellation: %s", ", ".join(left))
         self._patience.over = True
         for worker in self._workers:
             worker.leave()

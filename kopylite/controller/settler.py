@@ -106,8 +106,7 @@ class Settler:
         """Arrange the next run of `request`, count the finished one, and log it if it failed."""
         queue, next_run = self._queue, settlement.next_run
         self.runs += 1
-        if seconds > self.slowest[0]:
-            self.slowest = seconds, request
+        self.slowest = max(self.slowest, (seconds, request), key=lambda run: run[0])
         if settlement.priority is not None:
             priority = settlement.priority
         after = settlement.after

@@ -21,7 +21,7 @@ from kopylite.reconcile.synchronous import SyncReconcile, in_threads
 from kopylite.reconcile.threads import Threads
 from kopylite.workqueue import WorkQueue
 
-LOGGER = logging.getLogger("kopylite.controller")
+logger = logging.getLogger("kopylite.controller")
 
 # How long workers may go on without letting the rest of the process have the event loop. Watches and probes wait for
 # so long at worst, plus one step of user code. Giving way costs some 5 µs, a thousandth of it.
@@ -189,7 +189,7 @@ class Worker:
             return
         self._scope.cancel()
         for call in self._threads.active(self._context):
-            LOGGER.warning(
+            logger.warning(
                 "its timeout of %g s is over, but %s is at work in a thread, which nothing can stop: the run ends when "
                 "it returns, or uses ctx again. Give it a limit of its own, shorter than the timeout",
                 *(self._spec.timeout, call.name),

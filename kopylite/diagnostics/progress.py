@@ -50,13 +50,16 @@ class Progress:
 class Backlog:
     """What one controller has to catch up with.
 
-    Keys are ready from the moment that they are, so a controller is behind when the oldest has been for long; a busy one
-    whose keys are always fresh is not.
+    A controller is behind when its oldest ready key has been ready for long; a busy one whose keys are always fresh is
+    not.
     """
 
     def __init__(self, controller: Controller, now: float) -> None:
         self._controller = controller
-        self._restart(now)
+        self.behind = False
+        self._began = self._line_at = self._rate_at = now
+        self._done_before = self._rate_done = controller.runs
+        self._rate = 0.0
 
     def look(self, now: float) -> Progress | str | None:
         """How far it is, if it is behind; a text when it has just caught up."""
@@ -87,9 +90,10 @@ class Backlog:
 
     def _restart(self, now: float) -> None:
         runs = self._controller.runs
-        self._began, self._done_before, self._line_at = now, runs, now
-        self._rate_at, self._rate_done, self._rate = now, runs, 0.0
         self.behind = False
+        self._began = self._line_at = self._rate_at = now
+        self._done_before = self._rate_done = runs
+        self._rate = 0.0
 
 
 class ProgressReport:

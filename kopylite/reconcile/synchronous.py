@@ -15,7 +15,7 @@ from kopylite.reconcile.request import Request, Result
 from kopylite.reconcile.threads import Calls, Threads
 
 if TYPE_CHECKING:
-    from kopylite.reconcile.recorder import EventType
+    from kopylite.reconcile.recorder import Severity
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -70,7 +70,7 @@ class SyncContext:
         reason: str,
         note: str,
         *,
-        type: EventType = "Normal",  # noqa: A002  (the field's name)
+        type: Severity = "Normal",  # noqa: A002  (the field's name)
         action: str = "Reconcile",
         related: Any = None,
     ) -> None:
