@@ -60,8 +60,8 @@ APISERVER_LAYERS: list[set[str]] = [
 
 DOORS = {
     "kubernetes_asyncio": {"objects/models.py", "apiserver/builtin/descriptions.py"},
-    "aiohttp": {"client/transport.py", "client/oidc.py", "client/socks.py", "client/permits.py",
-                "serving/", "apiserver/"},
+    "aiohttp": {"client/transport.py", "client/connections.py", "client/oidc.py", "client/socks.py",
+                "client/permits.py", "serving/", "apiserver/"},
     "prometheus_client": {"metrics.py", "collectors.py"},
     "yaml": {"objects/yamlread.py", "objects/yamlwrite.py"},
     "re2": {"apiserver/schema/regex.py"},

@@ -9,7 +9,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, overl
 
 from kopylite.client.cached import Client, UpsertParams
 from kopylite.client.live import LiveClient, Patch, PatchParams
-from kopylite.client.misfits import Invalid
+from kopylite.client.misfits import OnInvalid
 from kopylite.client.selecting import Index, Selector
 from kopylite.client.upsert import Outcome
 from kopylite.objects import HasKey, Kind, Unstructured
@@ -67,12 +67,12 @@ class SyncLiveClient:
     @overload
     def list(
         self, kind: Kind, *, namespace: str = "", labels: Selector = "", fields: Selector = "",
-        invalid: Invalid = "skip",
+        invalid: OnInvalid = "skip",
     ) -> builtins.list[Unstructured]: ...  # fmt: skip
     @overload
     def list(
         self, kind: type[T], *, namespace: str = "", labels: Selector = "", fields: Selector = "",
-        invalid: Invalid = "skip",
+        invalid: OnInvalid = "skip",
     ) -> builtins.list[T]: ...  # fmt: skip
     def list(self, kind: Kind | type[Any], **params: Any) -> builtins.list[Any]:
         result: builtins.list[Any] = self._caller.call(self._client.list, kind, **params)
@@ -113,12 +113,12 @@ class SyncClient(SyncLiveClient):
     @overload
     def list(
         self, kind: Kind, *, namespace: str = "", labels: Selector = "", fields: Selector = "",
-        index: Index | None = None, invalid: Invalid = "skip",
+        index: Index | None = None, invalid: OnInvalid = "skip",
     ) -> builtins.list[Unstructured]: ...  # fmt: skip
     @overload
     def list(
         self, kind: type[T], *, namespace: str = "", labels: Selector = "", fields: Selector = "",
-        index: Index | None = None, invalid: Invalid = "skip",
+        index: Index | None = None, invalid: OnInvalid = "skip",
     ) -> builtins.list[T]: ...  # fmt: skip
     def list(self, kind: Kind | type[Any], **params: Any) -> builtins.list[Any]:
         result: builtins.list[Any] = self._caller.call(self._client.list, kind, **params)

@@ -5,7 +5,6 @@ Answers of any status are returned, not raised: `api_error` makes exceptions of 
 
 from __future__ import annotations
 
-import asyncio
 import io
 import logging
 import os
@@ -22,12 +21,12 @@ from yarl import URL
 from kopylite.client.addresses import without_user
 from kopylite.client.apiwarnings import ApiWarnings
 from kopylite.client.config import ClientConfig
+from kopylite.client.connections import Connections
 from kopylite.client.credentials import ClientIdentity
 from kopylite.client.lanes import Lane
 from kopylite.client.pace import Pace
-from kopylite.client.permits import asking
 from kopylite.client.retries import NO_ANSWER, Retries
-from kopylite.client.socks import require_socks, socks_connector
+from kopylite.client.socks import require_socks
 from kopylite.client.tls import TlsContexts
 from kopylite.client.verbs import ApiRequest
 from kopylite.clock import SYSTEM_CLOCK, Clock
@@ -44,8 +43,6 @@ CONNECT_TIMEOUT = 10.0
 MAX_CONNECTIONS = 64
 # Longer bodies are handed to aiohttp as a file, which it reads piece by piece.
 LARGE_BODY = 256 * 1024
-# kube-apiserver closes idle connections after 90 s; whoever closes first never meets the race.
-KEEPALIVE = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +120,6 @@ class AiohttpTransport:
         self._tls = TlsContexts(config.tls, clock) if self._base.startswith("https:") else None
         size = config.max_connections or MAX_CONNECTIONS
         self._small, self._bulk = Lane("requests", size, clock), Lane("lists", size, clock)
-        self._requests: aiohttp.ClientSession | None = None
-        self._streams: aiohttp.ClientSession | None = None
         self._identified = False
         self._warnings = ApiWarnings()
         self._socks = (config.proxy or "").startswith("socks5:")
@@ -136,6 +131,7 @@ class AiohttpTransport:
             ("Accept-Encoding", "gzip" if config.compression else "identity"),
             *config.headers,
         )
+        self._connections = Connections(self._headers, (config.proxy or "") if self._socks else "")
 
     async def __aenter__(self) -> Self:
         return self
@@ -145,12 +141,7 @@ class AiohttpTransport:
 
     async def aclose(self) -> None:
         """Close all connections. Requests under way end with StreamBroken."""
-        for session in (self._requests, self._streams):
-            if session is not None:
-                await session.close()
-        self._requests = self._streams = None
-        # What was dropped closes its socket in the next turn of the event loop; if there is none, it stays open.
-        await asyncio.sleep(0)
+        await self._connections.aclose()
 
     async def request(self, request: ApiRequest, *, timeout: float | None = None) -> ApiResponse:
         retries = Retries(request.method, REQUEST_TIMEOUT if timeout is None else timeout, self._clock)
@@ -183,14 +174,12 @@ class AiohttpTransport:
 
     @asynccontextmanager
     async def stream(self, request: ApiRequest) -> AsyncIterator[ApiStream]:
-        if self._streams is None:
-            self._streams = self._open_session()
         identity = self.config.credentials.current() or await self._identify()
-        response = await self._send(self._streams, request, identity)
+        response = await self._send(request, identity)
         if response.status == 401 and self._renew(identity):
             response.close()
             identity = self.config.credentials.current() or await self._identify()
-            response = await self._send(self._streams, request, identity)
+            response = await self._send(request, identity)
         try:
             yield self._checked(_AiohttpStream(response))
         finally:
@@ -200,14 +189,12 @@ class AiohttpTransport:
         self, request: ApiRequest, identity: ClientIdentity, remaining: float, *, total: bool
     ) -> ApiResponse:
         """Send a request once. `total`: everything has to be over in the `remaining` seconds."""
-        if self._requests is None:
-            self._requests = self._open_session()
         code, started = NO_ANSWER, self._clock.monotonic()
         pace = Pace(request, remaining, total=total)
         try:
             async with (
                 pace.limit,
-                self._requests.request(
+                self._connections.requests.request(
                     request.method,
                     URL(self._base + request.target, encoded=True),
                     timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT),
@@ -225,14 +212,16 @@ class AiohttpTransport:
             seconds = self._clock.monotonic() - started
             self._observer.requested(method=request.method, host=self._host, code=code, seconds=seconds)
 
-    async def _send(
-        self, session: aiohttp.ClientSession, request: ApiRequest, identity: ClientIdentity
-    ) -> aiohttp.ClientResponse:
-        """Begin a stream: the time limit ends with the headers."""
+    async def _send(self, request: ApiRequest, identity: ClientIdentity) -> aiohttp.ClientResponse:
+        """Begin a stream: the time limit begins with its turn, and ends with the headers."""
+        async with self._connections.opening:
+            return await self._begin(request, identity)
+
+    async def _begin(self, request: ApiRequest, identity: ClientIdentity) -> aiohttp.ClientResponse:
         code, started = NO_ANSWER, self._clock.monotonic()
         try:
             with anyio.fail_after(REQUEST_TIMEOUT):
-                response = await session.request(
+                response = await self._connections.streams.request(
                     request.method,
                     URL(self._base + request.target, encoded=True),
                     timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT),
@@ -285,22 +274,6 @@ class AiohttpTransport:
             arguments["proxy"] = self.config.proxy
         return arguments
 
-    def _open_session(self) -> aiohttp.ClientSession:
-        return aiohttp.ClientSession(
-            connector=self._connector(),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            headers=self._headers,
-            # trust_env costs two thread hops a request and reads ~/.netrc; the proxy is settled by the config.
-            trust_env=False,
-            trace_configs=[asking()],
-        )
-
-    def _connector(self) -> aiohttp.BaseConnector:
-        # No limit: waiting inside of aiohttp would look like an answer that doesn't come. See Lane.
-        if self._socks:
-            return socks_connector(self.config.proxy or "", limit=0, keepalive_timeout=KEEPALIVE)
-        return aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE, ttl_dns_cache=60)
-
     async def _identify(self) -> ClientIdentity:
         """New credentials. What worked before and fails now is an outage, and no mistake of the configuration."""
         try:
@@ -325,6 +298,7 @@ class AiohttpTransport:
         failure = failure_of(error, self._base, self.config.proxy)
         if pace is not None and type(error) is TimeoutError:
             failure = RequestTimeout(pace.describe(self._base))
+        self._connections.look_up_anew()
         if self._tls is not None and isinstance(failure, ConnectionFailed):
             self._tls.recheck()
         return failure

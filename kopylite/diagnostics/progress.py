@@ -29,13 +29,12 @@ class Bar(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a controller is. `rate` is in keys a second, over the last seconds; `slowest` is for people."""
+    """How far a controller is. `rate` is in keys a second, over the last seconds."""
 
     name: str
     done: int
     left: int
     rate: float
-    slowest: str
 
     @property
     def remaining(self) -> str:
@@ -43,8 +42,8 @@ class Progress:
         return f"about {self.left / self.rate:.0f} s more" if self.rate else "no run ended lately"
 
     def __str__(self) -> str:
-        words = f"{self.done} keys done, {self.left} left, {self.rate:.1f} a second, {self.remaining}"
-        return f"controller {self.name}: {words}" + (f"; slowest: {self.slowest}" if self.slowest else "")
+        numbers = f"{self.done} keys done, {self.left} left, {self.rate:.1f} a second"
+        return f"controller {self.name}: {numbers}, {self.remaining}"
 
 
 class Backlog:
@@ -78,18 +77,19 @@ class Backlog:
         if now - self._rate_at >= LINE_SECONDS or not self._rate:
             self._rate = (runs - self._rate_done) / max(now - self._rate_at, LOOK_SECONDS)
             self._rate_at, self._rate_done = now, runs
-        done = runs - self._done_before
-        return Progress(self._controller.name, done, queue.ready, self._rate, self._controller.slowest())
+        return Progress(self._controller.name, runs - self._done_before, queue.ready, self._rate)
 
-    def is_due(self, now: float) -> bool:
-        """Whether a line is to be written; asked once a look."""
+    def line(self, progress: Progress, now: float) -> str:
+        """What to write of its progress now, with the slowest run since the last line; "": it is not time for it."""
         if now - self._line_at < LINE_SECONDS:
-            return False
+            return ""
         self._line_at = now
-        return True
+        slowest = self._controller.slowest()
+        return f"{progress}; slowest: {slowest}" if slowest else str(progress)
 
     def _restart(self, now: float) -> None:
         runs = self._controller.runs
+        self._controller.slowest()  # what was before is no part of it
         self.behind = False
         self._began = self._line_at = self._rate_at = now
         self._done_before = self._rate_done = runs
@@ -100,16 +100,21 @@ class ProgressReport:
     """Looks at the queues of some controllers for as long as `run` runs.
 
     Args:
-        controllers: all that there are.
+        controllers: all that work, asked each time.
         bar: of a terminal; asked each time. None: a line every 10 s in the log instead.
     """
 
     def __init__(
-        self, controllers: Iterable[Controller], bar: Callable[[], Bar | None], *, clock: Clock = SYSTEM_CLOCK
+        self,
+        controllers: Callable[[], Iterable[Controller]],
+        bar: Callable[[], Bar | None],
+        *,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._clock = clock
         self._bar = bar
-        self._backlogs = [Backlog(controller, clock.monotonic()) for controller in controllers]
+        self._controllers = controllers
+        self._backlogs: dict[Controller, Backlog] = {}
 
     async def run(self) -> None:
         """Report until cancelled."""
@@ -124,14 +129,16 @@ class ProgressReport:
     def look(self, now: float) -> None:
         """Report what there is to be said at this moment."""
         bar, behind = self._bar(), list[Progress]()
-        for backlog in self._backlogs:
+        known = self._backlogs
+        self._backlogs = {each: known.get(each) or Backlog(each, now) for each in self._controllers()}
+        for backlog in self._backlogs.values():
             found = backlog.look(now)
             if isinstance(found, str):
                 logger.info("%s", found)
             elif found is not None:
                 behind.append(found)
-                if backlog.is_due(now) and bar is None:
-                    logger.info("%s", found)
+                if bar is None and (line := backlog.line(found, now)):
+                    logger.info("%s", line)
         if bar is not None:
             bar.show(drawn(behind))
 

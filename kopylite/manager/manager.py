@@ -216,7 +216,7 @@ class Manager:
             background.start_soon(self._endless, "the cache", parts.cache.run)
             background.start_soon(self._endless, "the waiting report", report.run)
             background.start_soon(self._endless, "the hot-loop report", parts.loops.run)
-            progress = ProgressReport(self.controllers, lambda: self.bar, clock=self._clock)
+            progress = ProgressReport(lambda: self.controllers, lambda: self.bar, clock=self._clock)
             background.start_soon(self._endless, "the progress report", progress.run)
             for recorder in parts.recorders:
                 background.start_soon(self._endless, "the event recorder", recorder.run)

@@ -37,7 +37,7 @@ def play(keys: int, seconds: float, *, bar: Shown | None = None, every: float = 
     clock = VirtualClock()
 
     async def reconcile(ctx: Context, request: Request) -> None:
-        await clock.sleep(seconds if request.name != "0" else 4 * seconds)
+        await clock.sleep(seconds if request.name != "0" else 8 * seconds)
 
     spec = ControllerSpec(name="widget", kind=WIDGET, reconcile=reconcile)
     controller = Controller(spec, Environment("widget", cast("Client", None), clock=clock), workers=2)
@@ -45,7 +45,7 @@ def play(keys: int, seconds: float, *, bar: Shown | None = None, every: float = 
     async def main() -> None:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(controller.run)
-            tasks.start_soon(ProgressReport([controller], lambda: bar, clock=clock).run)
+            tasks.start_soon(ProgressReport(lambda: [controller], lambda: bar, clock=clock).run)
             for number in range(keys):
                 controller.enqueue(Request("default", str(number)), "created")
                 if every:
@@ -68,14 +68,14 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
 def test_a_backlog_has_a_line_every_ten_seconds_and_one_at_its_end(caplog: pytest.LogCaptureFixture) -> None:
     play(200, 0.5)
     *told, last = lines(caplog)
-    assert len(told) == 5
+    assert len(told) in (4, 5)
     first = told[0]
     assert first.startswith("controller widget: ")
-    done, left = (int(word) for word in first.split() if word.isdigit())
+    done, left, _ = (int(word) for word in first.split() if word.isdigit())
     assert done + left == pytest.approx(200, abs=2)  # two run
     assert 30 <= done <= 40
     assert " a second, about " in first
-    assert "slowest: default/0, 2.0 s" in first
+    assert "slowest: default/0, 4.0 s" in first
     assert "default/0" not in told[1]  # of the last ten seconds
     assert last.startswith("controller widget has caught up: ")
     assert " keys in 5" in last
@@ -92,7 +92,7 @@ def test_a_short_start_says_nothing(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_one_long_run_is_told_while_keys_wait_for_it(caplog: pytest.LogCaptureFixture) -> None:
-    play(5, 40.0)
+    play(5, 40.0)  # the first takes 320 s
     assert "0 keys done, 3 left, 0.0 a second, no run ended lately; slowest: default/0, " in lines(caplog)[0]
 
 

@@ -1,0 +1,84 @@
+"""Connections: the pools of one client, how many are opened at a time, and what is known of the server's addresses."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+import aiohttp
+import anyio
+
+from kopylite.client.permits import asking
+from kopylite.client.socks import socks_connector
+
+# kube-apiserver closes idle connections after 90 s; whoever closes first never meets the race.
+KEEPALIVE = 60.0
+# A TLS handshake is some milliseconds of work for both ends. Hundreds at once are so slow that they time out, and begin
+# anew; so many are no slower than one after the other.
+OPENING_AT_A_TIME = 16
+# An address that works is good for so long. One that fails is looked up anew at once.
+ADDRESS_SECONDS = 60
+
+
+class Connections:
+    """Pooled connections for requests, and one of its own for each stream. Opened when they are needed.
+
+    Args:
+        headers: of every request.
+        socks: the URL of a socks5 proxy in front of the server; "": none.
+
+    Attributes:
+        opening: turns for the streams that are being opened.
+    """
+
+    def __init__(self, headers: Iterable[tuple[str, str]], socks: str = "") -> None:
+        self.opening = anyio.Semaphore(OPENING_AT_A_TIME, fast_acquire=True)
+        self._headers = tuple(headers)
+        self._socks = socks
+        self._requests: aiohttp.ClientSession | None = None
+        self._streams: aiohttp.ClientSession | None = None
+
+    @property
+    def requests(self) -> aiohttp.ClientSession:
+        """For requests that are answered at once."""
+        if self._requests is None:
+            self._requests = self._open()
+        return self._requests
+
+    @property
+    def streams(self) -> aiohttp.ClientSession:
+        """For answers that last."""
+        if self._streams is None:
+            self._streams = self._open()
+        return self._streams
+
+    def look_up_anew(self) -> None:
+        """A connection has failed: the server's name may stand for another address by now."""
+        for session in (self._requests, self._streams):
+            if session is not None and isinstance(session.connector, aiohttp.TCPConnector):
+                session.connector.clear_dns_cache()
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        for session in (self._requests, self._streams):
+            if session is not None:
+                await session.close()
+        self._requests = self._streams = None
+        # What was dropped closes its socket in the next turn of the event loop; if there is none, it stays open.
+        await asyncio.sleep(0)
+
+    def _open(self) -> aiohttp.ClientSession:
+        return aiohttp.ClientSession(
+            connector=self._connector(),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers=self._headers,
+            # trust_env costs two thread hops a request and reads ~/.netrc; the proxy is settled by the config.
+            trust_env=False,
+            trace_configs=[asking()],
+        )
+
+    def _connector(self) -> aiohttp.BaseConnector:
+        # No limit: waiting inside of aiohttp would look like an answer that doesn't come. See Lane.
+        if self._socks:
+            return socks_connector(self._socks, limit=0, keepalive_timeout=KEEPALIVE)
+        return aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE, ttl_dns_cache=ADDRESS_SECONDS)

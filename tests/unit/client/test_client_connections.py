@@ -1,0 +1,138 @@
+"""Connections over real sockets: an address that moves, and how many watches are opened at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+from aiohttp import web
+
+from kopylite.client import AiohttpTransport, ApiRequest, ClientConfig
+from kopylite.client.connections import OPENING_AT_A_TIME
+from tests.operators import eventually
+
+VERSION = ApiRequest("GET", "/version")
+NAME = "kube.example.com"
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@asynccontextmanager
+async def serving(address: str, port: int = 0, handler: Handler | None = None) -> AsyncIterator[int]:
+    """A server on an address of this machine that answers with it; yields the port."""
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        return web.Response(text=address)
+
+    app = web.Application()
+    app.router.add_get("/{path:.*}", handler or answer)
+    runner = web.AppRunner(app, shutdown_timeout=0)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, address, port).start()
+        yield runner.addresses[0][1]
+    finally:
+        await runner.cleanup()
+
+
+class Names:
+    """A resolver that says what it is told to."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.asked = 0
+
+    async def getaddrinfo(self, host: str, port: int, **hints: Any) -> list[Any]:
+        assert host == NAME
+        self.asked += 1
+        return [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (self.address, port))]
+
+
+@pytest.fixture
+async def names(monkeypatch: pytest.MonkeyPatch) -> Names:
+    names = Names("127.0.0.1")
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", names.getaddrinfo)
+    return names
+
+
+async def test_a_name_that_moves_is_followed_as_soon_as_its_address_fails(names: Names) -> None:
+    async with AsyncExitStack() as first:
+        port = await first.enter_async_context(serving("127.0.0.1"))
+        async with AiohttpTransport(ClientConfig(f"http://{NAME}:{port}")) as transport:
+            for _ in range(3):
+                assert (await transport.request(VERSION)).body == b"127.0.0.1"
+            assert names.asked == 1  # an address that works is remembered
+            await first.aclose()
+            names.address = "127.0.0.2"
+            async with serving("127.0.0.2", port):
+                with anyio.fail_after(20):
+                    assert (await transport.request(VERSION)).body == b"127.0.0.2"
+
+
+async def test_a_watch_follows_its_name_too(names: Names) -> None:
+    async with AsyncExitStack() as first:
+        port = await first.enter_async_context(serving("127.0.0.1"))
+        async with AiohttpTransport(ClientConfig(f"http://{NAME}:{port}")) as transport:
+            async with transport.stream(VERSION) as stream:
+                assert await stream.read() == b"127.0.0.1"
+            await first.aclose()
+            names.address = "127.0.0.2"
+            async with serving("127.0.0.2", port):
+
+                async def opened() -> bytes:
+                    while True:
+                        try:
+                            async with transport.stream(VERSION) as stream:
+                                return await stream.read()
+                        except OSError:
+                            raise
+                        except Exception:  # the first one finds nobody there
+                            continue
+
+                with anyio.fail_after(20):
+                    assert await opened() == b"127.0.0.2"
+    assert names.asked <= 3
+
+
+async def test_few_watches_are_opened_at_a_time_and_all_are_open_in_the_end() -> None:
+    waiting: list[int] = []
+    most: list[int] = []
+    opened: list[int] = []
+    answer, over = anyio.Semaphore(0), anyio.Event()
+
+    async def slow(request: web.Request) -> web.StreamResponse:
+        waiting.append(1)
+        most.append(len(waiting))
+        await answer.acquire()
+        waiting.pop()
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await over.wait()
+        return response
+
+    count = 3 * OPENING_AT_A_TIME
+    async with (
+        serving("127.0.0.1", handler=slow) as port,
+        AiohttpTransport(ClientConfig(f"http://127.0.0.1:{port}")) as transport,
+        anyio.create_task_group() as tasks,
+    ):
+
+        async def watch() -> None:
+            async with transport.stream(VERSION):
+                opened.append(1)
+                await anyio.sleep_forever()
+
+        for _ in range(count):
+            tasks.start_soon(watch)
+        await eventually(lambda: len(waiting) == OPENING_AT_A_TIME, "as many as may were on their way")
+        for _ in range(count):
+            answer.release()
+        await eventually(lambda: len(opened) == count, "all were open")
+        over.set()
+        tasks.cancel_scope.cancel()
+    assert max(most) == OPENING_AT_A_TIME
