@@ -121,7 +121,7 @@ class ApiError(KopyliteError):
         details = dict(self.details)
         if self.causes:
             details["causes"] = [
-                {"reason": c.reason, "message": c.message} | ({"field": c.field} if c.field else {})
+                {k: v for k in ("reason", "message", "field") if (v := getattr(c, k)) or k == "message"}
                 for c in self.causes
             ]
         if self.retry_after is not None:

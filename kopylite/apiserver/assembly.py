@@ -19,8 +19,10 @@ from kopylite.apiserver.access.token_requests import TokenRequests
 from kopylite.apiserver.access.tokens import ServiceAccountTokens
 from kopylite.apiserver.admission.conversion import Versions
 from kopylite.apiserver.admission.limit_ranges import LimitRanger
+from kopylite.apiserver.admission.mutating_policies import MutatingPolicies
 from kopylite.apiserver.admission.pod_security import PodSecurity
 from kopylite.apiserver.admission.runtime_classes import RuntimeClasses
+from kopylite.apiserver.admission.validating_policies import ValidatingPolicies
 from kopylite.apiserver.admission.webhooks import Webhooks
 from kopylite.apiserver.builtin.descriptions import describe, parameter_descriptions
 from kopylite.apiserver.builtin.strategies import builtin_resources
@@ -92,10 +94,15 @@ class Assembly:
         world.mutating += [limits.mutate, EscalationCheck(authorizer, rbac), classes.mutate, note_requester]
         world.validating += [limits.validate, PodSecurity(world), classes.validate, CertificateSigners(authorizer)]
         self.hooks = HookClient(world, access.services)
-        webhooks = Webhooks(world, self.hooks, Versions(), authorizer.authorize)
+        versions = Versions()
+        webhooks = Webhooks(world, self.hooks, versions, authorizer.authorize)
         # Last, as upstream: they see what the plug-ins before made of the object.
-        world.mutating.append(webhooks.mutate)
-        world.validating += [webhooks.mutate_deletion, webhooks.validate]
+        world.mutating += [MutatingPolicies(world, versions, authorizer.authorize), webhooks.mutate]
+        world.validating += [
+            webhooks.mutate_deletion,
+            ValidatingPolicies(world, versions, authorizer.authorize),
+            webhooks.validate,
+        ]
         CrdServing(world, self.core.deleter)
         self.api_services = ApiServices(world)
         self._join_special(authorizer)

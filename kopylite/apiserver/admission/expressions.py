@@ -14,7 +14,6 @@ from kopylite.apiserver.schema.cel.authz import Access, Asked, Decide
 from kopylite.apiserver.schema.cel.budget import PER_MATCH, Budget
 from kopylite.apiserver.schema.cel.program import CompileProblem, EvaluationFailed, OutOfBudget, Program
 from kopylite.apiserver.schema.cel.shapes import DYN, Shape
-from kopylite.apiserver.schema.field_errors import go_quote
 from kopylite.apiserver.world import Admission
 
 # From a user and what is asked: whether it is allowed, and why.
@@ -101,7 +100,7 @@ def conditions_match(
             if compiled(expression, names).evaluate(variables, budget) is False:
                 return False
         except EvaluationFailed as failed:
-            failures.append(f"expression {go_quote(expression)} resulted in error: {failed}")
+            failures.append(f"expression '{expression}' resulted in error: {failed}")
         except CompileProblem as problem:
             failures.append(f"compilation error: compilation failed: {problem}")
         except OutOfBudget:

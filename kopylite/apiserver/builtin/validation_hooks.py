@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
 from kopylite.apiserver.builtin import checks
 from kopylite.apiserver.builtin.checks import Errors, Object
-from kopylite.apiserver.schema.cel.syntax import Call, Name, SyntaxProblem, parse
+from kopylite.apiserver.schema.cel.program import CompileProblem, Program
+from kopylite.apiserver.schema.cel.shapes import DYN
 from kopylite.apiserver.schema.field_errors import duplicate, invalid, required, too_many
 from kopylite.apiserver.schema.names import (
     dns1035_errors,
@@ -17,14 +16,6 @@ from kopylite.apiserver.schema.names import (
 )
 
 HOOK_VARIABLES = frozenset({"object", "oldObject", "request", "authorizer"})
-# What is no variable: types, and the roots of the names of types and libraries.
-_TYPES = frozenset(
-    {"int", "uint", "double", "bool", "string", "bytes", "list", "map", "null_type", "type", "optional", "math",
-     "base64", "google", "Object", "JSONPatch", "jsonpatch", "strings", "sets", "ip", "cidr", "format", "dyn"}
-)  # fmt: skip
-_BINDERS = frozenset({"all", "exists", "exists_one", "existsOne", "map", "filter", "bind", "transformList",
-                      "transformMap", "transformMapEntry", "sortBy", "optMap", "optFlatMap"})  # fmt: skip
-
 _OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 
 
@@ -184,7 +175,7 @@ def conditions(owner: Object, path: str, variables: frozenset[str]) -> Errors:
     names: set[str] = set()
     for index, condition in enumerate(conditions):
         where = f"{path}.matchConditions[{index}]"
-        found += expression(condition["expression"], f"{where}.expression", variables)
+        found += expression(condition["expression"], f"{where}.expression", variables, yields="bool")
         name = condition["name"]
         found += checks.qualified_name(f"{where}.name", name) if name else [required(f"{where}.name")]
         if name and name in names:
@@ -193,33 +184,18 @@ def conditions(owner: Object, path: str, variables: frozenset[str]) -> Errors:
     return found
 
 
-def expression(source: str, path: str, variables: frozenset[str], missing: str = "") -> Errors:
-    """A CEL expression: needed, of CEL's grammar, and of known variables. Types are not checked here."""
+def expression(source: str, path: str, variables: frozenset[str], missing: str = "", *, yields: str = "") -> Errors:
+    """A CEL expression: needed, of CEL's grammar, and of known names.
+
+    Args:
+        yields: the type of its value, as far as that is known before it is evaluated; "" for any.
+    """
     if not source.strip():
         return [required(path, missing)]
     try:
-        unknown = sorted(_unknown(parse(source), variables | _TYPES))
-    except SyntaxProblem as problem:
-        # Constructors of messages (`Object{}`) are beyond the parser.
-        text = f"compilation failed: ERROR: <input>:1:1: Syntax error: {problem}"
-        return [] if "{" in source else [invalid(path, source, text)]
-    if not unknown:
-        return []
-    text = f"compilation failed: ERROR: <input>:1:1: undeclared reference to '{unknown[0]}' (in container '')"
-    return [invalid(path, source, text)]
-
-
-def _unknown(node: Any, known: frozenset[str]) -> Iterator[str]:
-    """The names that stand for nothing; macros bring names of their own."""
-    if isinstance(node, Name):
-        if node.name not in known:
-            yield node.name
-        return
-    if isinstance(node, Call) and node.function in _BINDERS:
-        known |= {argument.name for argument in node.args[:2] if isinstance(argument, Name)}
-    if isinstance(node, (list, tuple)):
-        for inner in node:
-            yield from _unknown(inner, known)
-    elif dataclasses.is_dataclass(node):
-        for field in dataclasses.fields(node):
-            yield from _unknown(getattr(node, field.name), known)
+        program = Program(source, dict.fromkeys(variables, DYN))
+    except CompileProblem as problem:
+        return [invalid(path, source, f"compilation failed: {problem}")]
+    if yields and program.shape.kind not in (yields, "dyn"):
+        return [invalid(path, source, f"must evaluate to {yields}")]
+    return []

@@ -7,6 +7,7 @@ import re
 from kopylite.apiserver.builtin import checks
 from kopylite.apiserver.builtin.checks import Errors, Object
 from kopylite.apiserver.builtin.validation_hooks import HOOK_VARIABLES, conditions, expression, hook_rule
+from kopylite.apiserver.schema.cel.functions import STRUCTS
 from kopylite.apiserver.schema.field_errors import duplicate, forbidden, invalid, required, unsupported
 from kopylite.apiserver.schema.names import dns1035_errors, label_key_errors, path_segment_errors, subdomain_errors
 
@@ -120,7 +121,7 @@ def validating_policy(obj: Object) -> Errors:
 
 def _validation(validation: Object, path: str) -> Errors:
     text = "expression is not specified"
-    found = expression(validation["expression"], f"{path}.expression", _POLICY_VARIABLES, text)
+    found = expression(validation["expression"], f"{path}.expression", _POLICY_VARIABLES, text, yields="bool")
     message, computed = validation.get("message", ""), validation.get("messageExpression", "")
     if computed and not computed.strip():
         found.append(invalid(f"{path}.messageExpression", computed, "must be non-empty if specified"))
@@ -156,7 +157,7 @@ def mutating_policy(obj: Object) -> Errors:
             found.append(required(f"{path}.{ours}", f"must be specified when patchType is {kind}"))
         else:
             source = mutation[ours].get("expression", "")
-            found += expression(source, f"{path}.{ours}.expression", _POLICY_VARIABLES)
+            found += expression(source, f"{path}.{ours}.expression", _POLICY_VARIABLES | STRUCTS)
         other = next(field for field in _MUTATIONS.values() if field != ours)
         if mutation.get(other) is not None:
             text = f"must not be specified when patchType is {kind}"

@@ -48,7 +48,7 @@ class Api:
 
     async def create(self, target: str, obj: Any, **headers: Any) -> dict[str, Any]:
         status, body = await self.call("POST", target, obj, **headers)
-        assert status == 201, body
+        assert status == 201, body["message"]
         return body
 
     async def config_map(self, name: str, **fields: Any) -> dict[str, Any]:

@@ -6,9 +6,11 @@ from typing import Any
 
 from kopylite.apiserver.patching.apply.field_manager import FieldManager, keep_times
 from kopylite.apiserver.patching.apply.fieldsets import of_paths
+from kopylite.apiserver.patching.apply.merging import atomics, merge
+from kopylite.apiserver.patching.apply.topology import topology_of
 from kopylite.apiserver.schema.node import SchemaNode
 
-__all__ = ["FieldManager", "apply", "keep_times", "update_managed_fields"]
+__all__ = ["FieldManager", "apply", "keep_times", "merge_configuration", "update_managed_fields"]
 
 
 def update_managed_fields(
@@ -51,3 +53,17 @@ def apply(  # noqa: PLR0913
     """
     fields = FieldManager(schema, api_version, kind or str(config.get("kind", "")), subresource, of_paths(*reset))
     return fields.apply(live, config, manager, now, force=force)
+
+
+def merge_configuration(live: dict[str, Any], config: dict[str, Any], schema: SchemaNode) -> dict[str, Any]:
+    """An object with what a configuration names laid over it; nobody comes to own anything.
+
+    Raises:
+        ValueError: the configuration replaces what is atomic, and so would drop what it does not name.
+    """
+    topology = topology_of(schema)
+    atomic = list(atomics(config, topology))
+    if atomic:
+        text = "invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs"
+        raise ValueError(f"{text}: {', '.join(atomic)}")
+    return merge(live, config, topology)

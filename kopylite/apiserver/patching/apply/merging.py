@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from kopylite.apiserver.patching.apply.comparison import grouped
@@ -39,6 +40,22 @@ def _merge(live: Any, config: Any, topology: Topology | None) -> Any:
         # A null is an empty map or list here: nothing is set, and what others set stays.
         return live
     return config
+
+
+def atomics(value: Any, topology: Topology | None, path: str = "") -> Iterator[str]:
+    """The paths of what a value has that is replaced as a whole."""
+    if topology is None:
+        return
+    if isinstance(value, dict) and topology.is_map:
+        if topology.atomic_map:
+            yield path
+        for name, inner in value.items():
+            yield from atomics(inner, topology.fields.get(name), f"{path}.{name}")
+    elif isinstance(value, list) and topology.is_list:
+        if topology.atomic_list:
+            yield path
+        for inner in value:
+            yield from atomics(inner, topology.element, f"{path}[]")
 
 
 def _is_leaf(value: Any, topology: Topology) -> bool:
