@@ -4,7 +4,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup check test test-all conformance conformance-upstream conformance-testcmd fmt demo dev bench lock clean
+# Parallel test processes; 0 is none of them, for --pdb.
+JOBS ?= auto
+PARALLEL := -n $(JOBS) --dist loadgroup
+# Many tests start kopylite as a process; without its byte code each would compile it anew.
+export PYTHONDONTWRITEBYTECODE :=
+# What has no server, no process and no network of the machine in it; see docs/testing.md.
+QUICK := tests/test_architecture.py tests/test_exports.py tests/test_leftovers.py tests/properties tests/unit
+QUICK_SKIPS := $(addprefix --ignore=tests/unit/,apiserver cli testing app) --ignore-glob='tests/properties/test_apiserver_*'
+
+.PHONY: help setup check test test-quick test-all conformance conformance-upstream conformance-testcmd fmt demo dev bench lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
@@ -27,10 +36,13 @@ check: setup ## format and lint (ruff), types (mypy strict), architecture
 	$(BIN)/pytest -q tests/test_architecture.py tests/test_exports.py
 
 test: setup ## the tests that need nothing but Python (real-server tests skip without KUBEBUILDER_ASSETS)
-	$(BIN)/pytest -q
+	$(BIN)/pytest -q $(PARALLEL)
+
+test-quick: setup ## half a minute: the pure core and the rooms of the runtime, without a server, a process, anything slow
+	HYPOTHESIS_PROFILE=default $(BIN)/pytest -q $(PARALLEL) -m "not slow and not server" $(QUICK) $(QUICK_SKIPS)
 
 test-all: setup ## everything; a missing real API server is a failure, not a skip
-	KOPYLITE_REQUIRE_REAL=1 $(BIN)/pytest -q
+	KOPYLITE_REQUIRE_REAL=1 $(BIN)/pytest -q $(PARALLEL)
 
 conformance-upstream: setup ## Kubernetes' own end-to-end tests on the embedded server; E2E_TEST names their binary
 	@$(BIN)/python -m tests.conformance.upstream

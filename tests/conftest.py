@@ -2,20 +2,53 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+import uvloop
 from anyio.from_thread import start_blocking_portal
 
 from kopylite.client import Client
 from kopylite.objects import Kind, Unstructured
 from kopylite.testing import Cluster, EmbeddedCluster, EnvTest
 from kopylite.testing.envtest import find_assets
+from tests.leftovers import Loops, Process
 from tests.machine import require, require_real_server
+from tests.sizes import load_profile
 
 NAMESPACE = Kind("v1", "Namespace")
+
+load_profile()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def watched_loops() -> Iterator[Loops]:
+    """Every event loop of the session is looked at when it ends; see tests/leftovers.py."""
+    loops = Loops()
+    loops.install()
+    uvloop.run(asyncio.sleep(0))  # opens two pipes that belong to the process from then on
+    loops.taken()
+    yield loops
+    loops.uninstall()
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_over(request: pytest.FixtureRequest, watched_loops: Loops) -> Iterator[None]:
+    """Fails the test that leaves something behind. It is set up first, so it looks after all others are gone."""
+    for name in request.fixturenames:
+        if name.endswith("_cluster"):
+            request.getfixturevalue(name)  # shared by many tests; not this one's
+    if "cluster" in request.fixturenames:
+        request.getfixturevalue("cluster")
+    watched_loops.taken()  # of a session's fixture that ended between
+    before = Process()
+    yield
+    left = watched_loops.taken() + before.left()
+    if left and request.node.get_closest_marker("leaves") is None:
+        pytest.fail("left over:\n" + "\n".join(f"- {one}" for one in left), pytrace=False)
 
 
 @pytest.fixture(scope="session")
@@ -44,6 +77,28 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "cluster" in metafunc.fixturenames:
         planes = ["embedded", pytest.param("real", marks=pytest.mark.realserver)]
         metafunc.parametrize("cluster", planes, indirect=True)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of parallel workers one runs all tests of the shared real control plane, so there is one of it.
+
+    The others stay with their file, whose fixtures are made once then; a file that is marked `spread` is dealt out
+    test by test.
+    """
+    for item in items:
+        if any(name.endswith("cluster") for name in getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.server)
+        if needs_the_real_cluster(item):
+            item.add_marker(pytest.mark.xdist_group("real"))
+        elif item.get_closest_marker("spread") is None:
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.split("::")[0]))
+
+
+def needs_the_real_cluster(item: pytest.Item) -> bool:
+    if "real_cluster" in getattr(item, "fixturenames", ()):
+        return True
+    callspec = getattr(item, "callspec", None)
+    return callspec is not None and "real" in callspec.params.values()
 
 
 @pytest.fixture

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable
+from contextlib import aclosing, nullcontext
 from functools import partial
 from typing import Final
 
@@ -180,9 +181,12 @@ class ChannelSource:
 
         async def read() -> None:
             nonlocal failures
-            async for key in self._open():
-                enqueue(Request.of(key), reason, NORMAL_PRIORITY)
-                failures = 0
+            stream = self._open()
+            # What is no key ends the stream too; its own `finally` must not wait for the garbage collector then.
+            async with aclosing(stream) if isinstance(stream, AsyncGenerator) else nullcontext():
+                async for key in stream:
+                    enqueue(Request.of(key), reason, NORMAL_PRIORITY)
+                    failures = 0
 
         guard: Guard[[], None] = Guard(CHANNEL, read, name=self.name, now=self._clock.monotonic, observe=self._observe)
         while True:

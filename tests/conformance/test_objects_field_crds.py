@@ -30,6 +30,7 @@ from kopylite.objects.quantity import PATTERN, USUAL_PATTERN
 from kopylite.objects.yamlread import read_documents
 from kopylite.testing import EnvTest
 from tests.instances import valid
+from tests.sizes import examples
 
 FOLDER = os.environ.get("KOPYLITE_FIELD_CRDS")
 
@@ -138,7 +139,7 @@ def test_the_new_crd_and_the_class_accept_what_the_old_crd_accepts(server: Serve
     accepted: list[dict[str, Any]] = []
     server.install(old)
 
-    @settings(max_examples=40, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(40), derandomize=True, database=None, suppress_health_check=list(HealthCheck))
     @given(parts=valid(schema))
     def collect(parts: dict[str, Any]) -> None:
         obj = object_of(old, parts)

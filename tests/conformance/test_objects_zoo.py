@@ -19,6 +19,7 @@ from kopylite.errors import DecodeError, Invalid
 from kopylite.objects import Kind, Unstructured, adapter_of
 from kopylite.testing import Cluster as ControlPlane
 from tests.instances import odd, valid
+from tests.sizes import examples
 from tests.zoo import GROUP, LOOSE, ZOO, Cluster, Full, FullV2, spec_schemas
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -28,7 +29,7 @@ KINDS = {kind.__name__: kind for kind in ZOO}
 SCHEMAS = spec_schemas()
 # The server checks what Python does not: CEL rules, and that an embedded object has apiVersion and kind.
 STRICTER_ON_THE_SERVER = {"Ruled", "Embedded"}
-EXAMPLES = settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+EXAMPLES = settings(max_examples=examples(25), derandomize=True, suppress_health_check=list(HealthCheck))
 
 
 class Zoo:

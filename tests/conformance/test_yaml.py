@@ -18,7 +18,7 @@ from tests.zoo import Full
 
 pytestmark = [pytest.mark.kubectl, pytest.mark.slow, pytest.mark.timeout(300)]
 
-BATCHES = settings(max_examples=6, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+BATCHES = settings(max_examples=6, database=None, suppress_health_check=list(HealthCheck))
 NUMERALS = st.text("0123456789._+-eExXoObBaAfF:TZ~ ", min_size=1, max_size=8)
 WORDS = st.sampled_from(
     ["y", "n", "Y", "No", "on", "OFF", "true", "False", "null", "~", "=", "<<", ".inf", "1e3", "08"]

@@ -19,6 +19,7 @@ from kopylite.apiserver.patching.apply.topology import topology_of
 from kopylite.apiserver.patching.json_patch import json_patch
 from kopylite.apiserver.patching.merge_patch import merge_difference, merge_patch
 from kopylite.apiserver.patching.strategic import strategic_merge
+from tests.sizes import examples
 
 POD = data.DEFINITIONS.node("io.k8s.api.core.v1.Pod")
 TOPOLOGY = topology_of(POD)
@@ -190,7 +191,7 @@ def test_removing_everything_owned_leaves_nothing_owned(obj: dict[str, Any]) -> 
     assert not set(fieldsets.paths(field_set(rest, TOPOLOGY))) & set(fieldsets.paths(fields))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(st.tuples(st.sampled_from(MANAGERS), full_pods), min_size=1, max_size=6))
 def test_applying_again_changes_nothing(steps: list[tuple[str, dict[str, Any]]]) -> None:
     live: dict[str, Any] | None = None
@@ -204,7 +205,7 @@ def test_applying_again_changes_nothing(steps: list[tuple[str, dict[str, Any]]])
 IDENTITY = fieldsets.of_paths("apiVersion", "kind", "metadata", "metadata.name", "metadata.managedFields")
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(pods, st.lists(st.tuples(st.sampled_from(MANAGERS), st.booleans(), pods), max_size=5))
 def test_every_field_has_an_owner(first: dict[str, Any], steps: list[tuple[str, bool, dict[str, Any]]]) -> None:
     live = copy.deepcopy(first)

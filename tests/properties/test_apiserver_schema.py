@@ -18,6 +18,7 @@ from kopylite.apiserver.schema.node import SchemaNode
 from kopylite.apiserver.schema.prune import drop_nulls, prune
 from kopylite.apiserver.schema.ratchet import Correlation, same_json
 from kopylite.apiserver.schema.validate import Validator
+from tests.sizes import examples
 
 NAMES = st.sampled_from(["a", "b", "c", "k"])
 SCALARS = st.one_of(
@@ -154,7 +155,7 @@ def test_a_set_without_duplicates_has_distinct_elements(values: list[Any]) -> No
     assert (duplicates({"l": values}, schema) == []) is distinct
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(SCHEMAS, OBJECTS, OBJECTS)
 def test_a_write_that_was_accepted_is_accepted_again(schema: Schema, spec: Any, status: Any) -> None:
     whole = {"type": "object", "properties": {"spec": schema}}

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from kopylite.apiserver.storage.history import DELETED, Collection
 from kopylite.apiserver.storage.store import HISTORY_BYTES, AlreadyStored, Store
+from tests.sizes import examples
 
 STORAGE = "widgets.example.com"
 KEYS = [f"{namespace}/{name}" for namespace in ("a", "a-b", "b") for name in ("x", "y", "z")]
@@ -108,7 +109,7 @@ def test_pages_of_one_version_make_up_that_version_whatever_is_written_between_t
 
 
 @given(steps, st.integers(0, 20), st.integers(1, 10))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_after_trimming_a_version_is_either_whole_or_refused(
     script: list[tuple[str, str, int]], keep: int, compacted_at: int
 ) -> None:

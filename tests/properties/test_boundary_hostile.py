@@ -22,6 +22,7 @@ from kopylite.client.verbs import ApiRequest
 from kopylite.errors import ApiError, DecodeError, KopyliteError, StreamBroken, api_error
 from kopylite.objects import CustomResource, Kind, adapter_of
 from tests.hostile import every, hostile
+from tests.sizes import examples
 
 OBJECT: dict[str, Any] = {
     "apiVersion": "example.com/v1",
@@ -123,7 +124,7 @@ def test_each_odd_value_in_each_place_is_a_value_or_the_documented_error(name: s
 
 
 @pytest.mark.parametrize("name", PARSERS)
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(data=st.data())
 def test_any_bytes_are_a_value_or_the_documented_error(name: str, data: st.DataObject) -> None:
     check(name, data.draw(hostile(PARSERS[name][1])))

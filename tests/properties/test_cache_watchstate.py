@@ -41,6 +41,7 @@ from kopylite.errors import (
     StreamBroken,
     TooManyRequests,
 )
+from tests.sizes import examples
 
 FAULTS = [
     "break", "clean", "ended", "refuse", "forbid", "expire", "expire http", "garbage", "silent", "busy", "internal",
@@ -363,7 +364,7 @@ actions = st.lists(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400))
 @given(actions, st.booleans())
 def test_whatever_goes_wrong_the_store_ends_up_equal_to_the_server(
     steps: list[tuple[str, object]], streaming: bool
@@ -398,7 +399,7 @@ def test_whatever_goes_wrong_the_store_ends_up_equal_to_the_server(
 ENDS = ["break", "clean", "ended", "garbage", "internal", "busy", "expire", "invalid", "silent", "lived"]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 @given(st.lists(st.tuples(st.booleans(), st.sampled_from(ENDS)), max_size=15), st.booleans())
 def test_each_end_of_a_watch_leads_where_the_rules_say(ends: list[tuple[bool, str]], streaming: bool) -> None:
     """As above, but every fault meets an open watch: what counts in a row is counted in a row."""
@@ -430,7 +431,7 @@ def is_listing(driver: Driver) -> bool:
     return driver.live is None and isinstance(state, Listing | Streaming)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 @given(st.lists(st.sampled_from(TRIES), max_size=15), st.booleans())
 def test_each_end_of_a_list_leads_where_the_rules_say(tries: list[str | None], streaming: bool) -> None:
     """Faults meet the lists and initial streams, with changes between the pages; a list that came is forced again."""
@@ -449,7 +450,7 @@ def test_each_end_of_a_list_leads_where_the_rules_say(tries: list[str | None], s
     assert mine == {name: item.resource_version for name, item in server.objects.items()}
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100))
 @given(st.lists(st.sampled_from(FAULTS), min_size=1, max_size=4), st.booleans())
 def test_no_fault_that_stays_makes_a_hot_loop(faults: list[str], streaming: bool) -> None:
     server = Server(streaming=streaming)

@@ -73,7 +73,7 @@ def kubeconfigs(draw: st.DrawFn) -> bytes:
 
 
 @given(st.binary() | kubeconfigs())
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_any_kubeconfig_is_a_config_or_a_documented_error(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "kubeconfig"
     path.write_bytes(content)

@@ -19,6 +19,7 @@ from kopylite.client.verbs import EVERYTHING, ApiRequest, Preconditions
 from kopylite.errors import ConnectionFailed, KopyliteError, RequestTimeout, StreamBroken
 from kopylite.objects import Kind, ObjectKey, compare_versions
 from kopylite.testing.clock import VirtualClock
+from tests.sizes import examples
 from tests.unit.client.memcache import StoredObject
 
 CM = Kind("v1", "ConfigMap")
@@ -317,7 +318,7 @@ LAST_FINALIZER += [("bookmark", "shop"), ("bookmark", ""), ("write", "release", 
 
 @given(st.booleans(), scripts)
 @example(True, LAST_FINALIZER)
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600))
 def test_no_read_is_older_than_an_own_write(cached: bool, script: list[tuple[Any, ...]]) -> None:
     async def play() -> None:
         bench, own = Bench(), dict[ObjectKey, int]()
@@ -350,7 +351,7 @@ def test_no_read_is_older_than_an_own_write(cached: bool, script: list[tuple[Any
 
 
 @given(scripts)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100))
 def test_when_the_caches_have_caught_up_they_are_asked_again(script: list[tuple[Any, ...]]) -> None:
     async def play() -> None:
         bench, own = Bench(), dict[ObjectKey, int]()

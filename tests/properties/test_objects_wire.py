@@ -16,6 +16,7 @@ from kopylite.objects.quantity import PATTERN
 from kopylite.objects.wireformats import format_duration, format_time, parse_duration
 from kopylite.objects.wireschema import camel
 from tests.instances import valid
+from tests.sizes import examples
 from tests.zoo import GROUP, LOOSE, ZOO, spec_schemas
 
 SCHEMAS = spec_schemas()
@@ -41,7 +42,7 @@ def test_unstructured_objects_survive_exactly(document: dict[str, Any]) -> None:
 def test_reading_what_was_written_gives_an_equal_object_and_the_same_text(kind: Any) -> None:
     adapter = adapter_of(kind)
 
-    @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(30), suppress_health_check=list(HealthCheck))
     @given(spec=valid(SCHEMAS[kind.__name__]), extra=JSON)
     def check(spec: Any, extra: Any) -> None:
         wire = {

@@ -7,12 +7,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 from kopylite.workqueue.state import FAIR_SHARE, QueueState
+from tests.sizes import examples
 
-HISTORIES = 10_000
+# Ten thousand in the profile `ci`, in parts that parallel workers share.
+PARTS = 10
+HISTORIES = examples(1_000)
 
 KEYS = "abcde"
 PRIORITIES = [0, 0, -100, 7]
@@ -196,12 +199,14 @@ def steps(script: bytes) -> Iterator[tuple[int, int]]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(180)
-def test_the_queue_does_what_the_model_does_and_loses_nothing_in_ten_thousand_histories() -> None:
+@pytest.mark.spread
+@pytest.mark.parametrize("part", range(PARTS))
+def test_the_queue_does_what_the_model_does_and_loses_nothing_in_ten_thousand_histories(part: int) -> None:
     finished = 0
 
+    @seed(part)
     @given(st.binary(min_size=40, max_size=140))
-    @settings(max_examples=HISTORIES, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    @settings(max_examples=HISTORIES, suppress_health_check=list(HealthCheck), database=None)
     def every_history(script: bytes) -> None:
         nonlocal finished
         history = History()

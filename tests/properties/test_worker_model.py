@@ -17,6 +17,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.sizes import examples
+
 if TYPE_CHECKING:
     from kopylite.client import Client
 from kopylite.controller import Controller, ControllerSpec
@@ -132,7 +134,7 @@ scripts = st.lists(st.tuples(st.integers(0, 3).map(float), st.integers(0, 2)), m
 
 
 @given(scripts, st.sampled_from([0.5, 1.5, 4.5]))
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(300), suppress_health_check=list(HealthCheck))
 def test_a_change_starts_a_run_and_changes_during_a_run_start_exactly_one_more(
     script: list[tuple[float, int]], duration: float
 ) -> None:
@@ -152,7 +154,7 @@ def test_a_change_starts_a_run_and_changes_during_a_run_start_exactly_one_more(
         max_size=6,
     ),
 )
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(300), suppress_health_check=list(HealthCheck))
 def test_whatever_runs_end_with_no_key_overlaps_itself_and_no_change_is_lost(
     script: list[tuple[float, int]], workers: int, durations: list[float], outcomes: list[str]
 ) -> None:

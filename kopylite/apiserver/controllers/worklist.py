@@ -32,6 +32,7 @@ class WorkList(Generic[K]):
         self._work = work
         self._waiting: dict[K, None] = {}
         self._failures: dict[K, int] = {}
+        self._pauses: dict[K, asyncio.TimerHandle] = {}
         self._arrived = asyncio.Event()
 
     def add(self, key: K) -> None:
@@ -40,14 +41,18 @@ class WorkList(Generic[K]):
 
     async def run(self) -> None:
         """Work until cancelled."""
-        while True:
-            while self._waiting:
-                key = next(iter(self._waiting))
-                del self._waiting[key]
-                await self._try(key)
-                await asyncio.sleep(0)  # nothing here waits for I/O, and requests of clients come first
-            self._arrived.clear()
-            await self._arrived.wait()
+        try:
+            while True:
+                while self._waiting:
+                    key = next(iter(self._waiting))
+                    del self._waiting[key]
+                    await self._try(key)
+                    await asyncio.sleep(0)  # nothing here waits for I/O, and requests of clients come first
+                self._arrived.clear()
+                await self._arrived.wait()
+        finally:
+            while self._pauses:
+                self._pauses.popitem()[1].cancel()
 
     async def _try(self, key: K) -> None:
         try:
@@ -65,4 +70,10 @@ class WorkList(Generic[K]):
     def _again(self, key: K) -> None:
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         pause = min(FIRST_PAUSE * 2.0 ** min(failures - 1, 20), LONGEST_PAUSE)
-        asyncio.get_running_loop().call_later(pause, self.add, key)
+        if earlier := self._pauses.pop(key, None):
+            earlier.cancel()
+        self._pauses[key] = asyncio.get_running_loop().call_later(pause, self._after_pause, key)
+
+    def _after_pause(self, key: K) -> None:
+        del self._pauses[key]
+        self.add(key)

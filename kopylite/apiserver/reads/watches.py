@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 
 from kopylite.apiserver.reads.lists import matcher, wait_for_version
 from kopylite.apiserver.reads.views import View
@@ -67,14 +68,17 @@ class Watch:
         yield self._media.event("ERROR", error.to_status())
 
     async def _chunks(self, subscription: Subscription, initial: list[Record]) -> AsyncGenerator[bytes, None]:
+        # A client may leave at any chunk: closed here, an inner stream does not wait for the garbage collector.
         try:
             for record in initial:
-                async for chunk in self._pass(self._view.event(ADDED, record)):
-                    yield chunk
+                async with aclosing(self._pass(self._view.event(ADDED, record))) as chunks:
+                    async for chunk in chunks:
+                        yield chunk
             if self._options.initial_events and self._options.bookmarks:
                 yield self._view.bookmark(self._sent, initial_events_end=True)
-            async for chunk in self._live(subscription):
-                yield chunk
+            async with aclosing(self._live(subscription)) as chunks:
+                async for chunk in chunks:
+                    yield chunk
         except _Ended:
             return
         finally:
@@ -102,8 +106,9 @@ class Watch:
             except Outrun:
                 return  # too slow: closed, and the client lists or watches anew
             if changes:
-                async for chunk in self._pass(*self._frames(changes)):
-                    yield chunk
+                async with aclosing(self._pass(*self._frames(changes))) as chunks:
+                    async for chunk in chunks:
+                        yield chunk
                 self._sent = max(self._sent, changes[-1].version)
                 continue
             if subscription.closed or clock.monotonic() >= self._deadline:

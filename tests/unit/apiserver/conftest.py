@@ -26,6 +26,7 @@ class Api:
         self.server = server
         self.world = server.world
         self.core = server.core
+        self._streams: list[Any] = []
 
     async def respond(
         self, method: str, target: str, obj: Any = None, *, user: User = ADMIN, **headers: str
@@ -34,7 +35,15 @@ class Api:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         if method == "PATCH":
             named.setdefault("content-type", "application/merge-patch+json")
-        return await self.server.handle(Request.of(method, target, headers=named, body=body, user=user))
+        response = await self.server.handle(Request.of(method, target, headers=named, body=body, user=user))
+        if response.stream is not None:
+            self._streams.append(response.stream)
+        return response
+
+    async def close(self) -> None:
+        """Leave every watch, as a client does whose connection ends."""
+        for stream in self._streams:
+            await stream.aclose()
 
     async def call(self, method: str, target: str, obj: Any = None, **headers: Any) -> tuple[int, dict[str, Any]]:
         response = await self.respond(method, target, obj, **headers)
@@ -150,7 +159,9 @@ def widget(name: str, size: int = 1, **metadata: Any) -> dict[str, Any]:
 @pytest.fixture
 async def api() -> AsyncIterator[Api]:
     async with ApiServer(ApiServerOptions(listen=False)) as server:
-        yield Api(server)
+        api = Api(server)
+        yield api
+        await api.close()
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import pytest
 from kopylite.apiserver.controllers.worklist import LONGEST_PAUSE, WorkList
 from kopylite.errors import Conflict
 from kopylite.testing import VirtualClock
+from tests.leftovers import Loops
 
 
 class Worker:
@@ -80,3 +81,8 @@ async def test_a_key_that_comes_while_it_is_worked_on_is_looked_at_again() -> No
         await twice.wait()
         running.cancel()
     assert calls == ["a", "a"]
+
+
+def test_what_waits_for_its_pause_is_let_go_at_the_end(watched_loops: Loops) -> None:
+    assert run(0.02, "bad", "worse", failures={"bad": [Conflict("no")] * 99, "worse": [KeyError("oops")] * 99})
+    assert watched_loops.taken() == []

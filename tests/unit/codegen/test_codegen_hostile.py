@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from kopylite.codegen.models import models_of
 from kopylite.codegen.text import docstring, literal, long_text, quoted
 from kopylite.errors import UsageError
+from tests.sizes import examples
 
 EVIL = (
     "x'); import os; os.abort(); ('", 'x"""\nimport os\nos.abort()\n"""', "\\", "\\'", '"', "'''", '"""', 'a"',
@@ -184,7 +185,7 @@ def test_the_check_knows_what_is_written_for_a_harmless_crd() -> None:
         check_source("class A:\n    import os")
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(150), suppress_health_check=list(HealthCheck))
 @given(st.sampled_from(PLACES), TEXTS)
 def test_a_hostile_text_anywhere_stays_a_text(path: tuple[Any, ...], text: str) -> None:
     try:
@@ -212,7 +213,7 @@ ANYTHING = st.recursive(
 ALL_PLACES = sorted({path[:n] for path in PLACES for n in range(1, len(path) + (path[-1] is not None))}, key=str)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(150), suppress_health_check=list(HealthCheck))
 @given(st.sampled_from(ALL_PLACES), ANYTHING)
 def test_a_value_of_another_type_anywhere_is_read_or_refused(path: tuple[Any, ...], value: Any) -> None:
     try:

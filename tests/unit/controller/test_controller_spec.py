@@ -34,7 +34,9 @@ def spec(**options: Any) -> ControllerSpec:
 
 
 @pytest.mark.parametrize(
-    "function", [reconcile, Operator().method, Operator(), functools.partial(configured, "setting")], ids=repr
+    "function",
+    [reconcile, Operator().method, Operator(), functools.partial(configured, "setting")],
+    ids=["function", "method", "object", "partial"],
 )
 def test_anything_that_is_awaited_with_two_arguments_may_be_a_reconcile(function: Any) -> None:
     assert spec(reconcile=function).reconcile is function

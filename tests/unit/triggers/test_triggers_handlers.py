@@ -17,6 +17,7 @@ from kopylite.reconcile import Request
 from kopylite.testing.clock import VirtualClock
 from kopylite.triggers import LOW_PRIORITY, EnqueueMapped, EnqueueObject, EnqueueOwner, event_of
 from kopylite.triggers.handlers import MAPPERS
+from tests.sizes import examples
 from tests.unit.cache.things import thing
 
 Asked = list[tuple[Request, str, int]]
@@ -157,7 +158,7 @@ def test_initial_objects_are_mapped_with_low_priority() -> None:
     assert run_mapped([Delta(None, using("c", 1, "x"), True)], Mapping())[0][2] == LOW_PRIORITY
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(
     st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["", "x", "y", "z"]), st.floats(0, 0.3)), max_size=12),
     st.integers(0, 2**16),

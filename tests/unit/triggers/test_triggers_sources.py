@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
 
 import anyio
 import pytest
@@ -241,6 +242,25 @@ def test_a_round_that_hangs_or_gives_something_odd_is_repeated_and_not_left_out(
     clock.run(main)
     assert results == ["timeout", "error", "success"]
     assert moments[2] - moments[0] < 40.0
+
+
+def test_a_channel_whose_key_is_none_is_closed_before_it_is_opened_again() -> None:
+    clock, story = VirtualClock(), []
+
+    async def channel() -> AsyncIterator[Any]:
+        story.append("opened")
+        try:
+            if len(story) == 1:
+                yield "not a key"
+        finally:
+            story.append("closed")
+
+    async def main() -> None:
+        kept = []  # as a traceback or a debugger keeps it
+        await ChannelSource(lambda: kept.append(channel()) or kept[-1], clock=clock).run(Asked())
+
+    clock.run(main)
+    assert story == ["opened", "closed", "opened", "closed"]
 
 
 def test_a_channel_that_brought_something_is_opened_again_soon_however_often_it_breaks() -> None:
