@@ -15,6 +15,7 @@ _SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.
 
 settings.register_profile("ci", deadline=None, max_examples=FULL, print_blob=True, suppress_health_check=_SLOW)
 settings.register_profile("default", deadline=None, max_examples=FULL // 4, suppress_health_check=_SLOW)
+settings.register_profile("mutants", settings.get_profile("default"), database=None, derandomize=True)
 
 
 def load_profile() -> None:

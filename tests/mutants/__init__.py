@@ -1,0 +1,1 @@
+"""Mutation tests: `make mutants ROOM=workqueue`. See docs/testing.md."""

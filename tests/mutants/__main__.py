@@ -1,0 +1,213 @@
+"""Do a room's own tests notice a fault in it? `python -m tests.mutants ROOM` (make mutants ROOM=workqueue).
+
+One process imports and collects; each mutant is a fork of it, in which the code of one function is replaced and the
+tests that ever enter this function run, the quickest first, until one fails. So a mutant costs milliseconds. What runs
+too long counts as noticed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import random
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import CodeType, FrameType, FunctionType
+from typing import Any
+
+import pytest
+from _pytest.runner import runtestprotocol
+
+from tests.mutants.mutations import Mutant, code_of, mutants_of
+
+ROOT = Path(__file__).parent.parent.parent
+ALSO = {
+    "workqueue": ["tests/properties/test_queue_model.py"],
+    "cache": [*(f"tests/properties/test_cache_{n}.py" for n in ("record", "store", "watchstate")), "tests/chaos"],
+    "controller": ["tests/properties/test_worker_model.py"],
+}
+SEED = 11
+SURVIVED, KILLED, BROKEN = 0, 1, 2
+
+
+@dataclass
+class Options:
+    room: str
+    limit: int
+    jobs: int
+    only: str
+
+
+@dataclass
+class Known:
+    """What the unchanged code does: which tests enter a function, and how long each takes."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    entered: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+
+
+class Mutation:
+    """The plugin that runs instead of pytest's own loop."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        room = ROOT / "kopylite" / options.room
+        self.files = sorted(room.rglob("*.py")) if room.is_dir() else [room.with_suffix(".py")]
+        self.score = 0.0
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        if session.testsfailed:
+            raise session.Interrupted("the tests cannot be collected")
+        self.items = {item.nodeid: item for item in session.items}
+        known = self.baseline()
+        mutants = [(path, mutant) for path in self.files for mutant in mutants_of(path.read_text())]
+        mutants = [(p, m) for p, m in mutants if self.options.only in f"{p.relative_to(ROOT)}:{m.function}"]
+        chosen = mutants
+        if 0 < self.options.limit < len(mutants):
+            chosen = random.Random(SEED).sample(mutants, self.options.limit)
+            chosen.sort(key=lambda one: (one[0], one[1].line))
+        print(f"{self.options.room}: {len(self.items)} tests, {len(chosen)} of {len(mutants)} mutants", flush=True)
+        survivors, ran = [], 0
+        for path, mutant, verdict in self.verdicts(chosen, known):
+            ran += verdict != BROKEN
+            if verdict == SURVIVED:
+                survivors.append((path, mutant))
+                seen = "" if known.entered.get((str(path), mutant.function)) else "   (no test enters it)"
+                print(f"{path.relative_to(ROOT)}:{mutant.line}: {mutant.function}{seen}")
+                print("".join(f"    {line}\n" for line in mutant.diff(path.read_text())), end="", flush=True)
+        self.score = 100 * (ran - len(survivors)) / max(ran, 1)
+        print(f"{self.options.room}: {ran - len(survivors)} of {ran} mutants were noticed ({self.score:.1f} %)")
+        return True
+
+    def baseline(self) -> Known:
+        """Run all tests once as they are, in a fork, and note what they enter. A failure ends all."""
+        reading, writing = os.pipe()
+        if (pid := os.fork()) == 0:
+            quiet()
+            os.write(writing, repr(self._observed()).encode())
+            os._exit(0)
+        os.close(writing)
+        with os.fdopen(reading, "rb") as pipe:
+            text = pipe.read().decode()
+        os.waitpid(pid, 0)
+        seconds, entered, failed = eval(text)
+        if failed:
+            raise pytest.UsageError(f"these tests fail without any mutant: {', '.join(failed)}")
+        return Known(seconds, entered)
+
+    def _observed(self) -> tuple[dict[str, float], dict[tuple[str, str], list[str]], list[str]]:
+        names = {str(path) for path in self.files}
+        entered: dict[tuple[str, str], list[str]] = {}
+        seconds: dict[str, float] = {}
+        failed: list[str] = []
+        seen: set[CodeType] = set()
+
+        def note(frame: FrameType, event: str, _: object) -> None:
+            if event == "call" and frame.f_code.co_filename in names:
+                seen.add(frame.f_code)
+
+        for nodeid, item, following in self._in_order(list(self.items)):
+            seen.clear()
+            started = time.monotonic()
+            sys.setprofile(note)
+            threading.setprofile(note)
+            good = passes(item, following)
+            sys.setprofile(None)
+            threading.setprofile(None)  # type: ignore[arg-type]
+            seconds[nodeid] = time.monotonic() - started
+            if not good:
+                failed.append(nodeid)
+            for function in {(code.co_filename, code.co_qualname.split(".<locals>")[0]) for code in seen}:
+                entered.setdefault(function, []).append(nodeid)
+        return seconds, entered, failed
+
+    def _in_order(self, nodeids: Sequence[str]) -> Iterator[tuple[str, Any, Any]]:
+        for index, nodeid in enumerate(nodeids):
+            following = self.items[nodeids[index + 1]] if index + 1 < len(nodeids) else None
+            yield nodeid, self.items[nodeid], following
+
+    def verdicts(self, mutants: list[tuple[Path, Mutant]], known: Known) -> Iterator[tuple[Path, Mutant, int]]:
+        """Run the mutants, some at a time."""
+        todo, running = list(mutants), {}
+        while todo or running:
+            while todo and len(running) < self.options.jobs:
+                path, mutant = todo.pop(0)
+                tests = sorted(known.entered.get((str(path), mutant.function), ()), key=known.seconds.__getitem__)
+                limit = 20.0 + 5.0 * sum(known.seconds[one] for one in tests)
+                if (pid := os.fork()) == 0:
+                    quiet()
+                    os._exit(self._tried(path, mutant, tests))
+                running[pid] = path, mutant, time.monotonic() + limit
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid:
+                path, mutant, _ = running.pop(pid)
+                verdict = os.waitstatus_to_exitcode(status)
+                yield path, mutant, verdict if verdict in (SURVIVED, BROKEN) else KILLED
+                continue
+            for late, (_, _, deadline) in running.items():
+                if time.monotonic() > deadline:
+                    os.kill(late, signal.SIGKILL)
+            time.sleep(0.01)
+
+    def _tried(self, path: Path, mutant: Mutant, tests: Sequence[str]) -> int:
+        if not replaced(path, mutant):
+            return BROKEN
+        return SURVIVED if all(passes(item, following) for _, item, following in self._in_order(tests)) else KILLED
+
+
+def replaced(path: Path, mutant: Mutant) -> bool:
+    """Give the live functions of a module the mutant's code."""
+    old = code_of(path.read_text(), str(path)).get(mutant.function, [])
+    new = code_of(mutant.source, str(path)).get(mutant.function, [])
+    live = [one for one in gc.get_objects() if type(one) is FunctionType and one.__code__.co_filename == str(path)]
+    done = False
+    for before, after in zip(old, new, strict=True):
+        for function in live:
+            code = function.__code__
+            if (code.co_qualname, code.co_firstlineno) != (before.co_qualname, before.co_firstlineno):
+                continue
+            if code.co_freevars != after.co_freevars:
+                return False
+            function.__code__, done = after, True
+    return done
+
+
+def passes(item: Any, following: Any) -> bool:
+    return all(not report.failed for report in runtestprotocol(item, log=False, nextitem=following))
+
+
+def quiet() -> None:
+    """A fork says nothing; pytest does not capture, as forks would share its files."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
+    parser.add_argument("room", help="a folder or module of kopylite/: workqueue, cache, controller, ...")
+    parser.add_argument("--limit", type=int, default=400, help="so many mutants, drawn with a fixed seed; 0: all")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="mutants at a time")
+    parser.add_argument("--only", default="", metavar="TEXT", help="mutants whose file:function has this in it")
+    parser.add_argument("--at-least", type=float, default=0, metavar="PERCENT", help="exit with 1 below this score")
+    given = parser.parse_args()
+    os.environ["HYPOTHESIS_PROFILE"] = "mutants"
+    os.chdir(ROOT)
+    own = [f"tests/unit/{given.room}", *ALSO.get(given.room, ())]
+    paths = [path for path in own if Path(path).exists()]
+    if not paths:
+        parser.error(f"no tests of their own for {given.room!r}: tests/unit/{given.room} is not there")
+    mutation = Mutation(Options(given.room, given.limit, given.jobs, given.only))
+    options = ["-q", "-s", "-p", "no:cacheprovider", "-m", "not server and not realserver", *paths]
+    code = pytest.main(options, plugins=[mutation])
+    return int(code) or int(mutation.score < given.at_least)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
