@@ -13,7 +13,7 @@ export PYTHONDONTWRITEBYTECODE :=
 QUICK := tests/test_architecture.py tests/test_exports.py tests/test_leftovers.py tests/properties tests/unit
 QUICK_SKIPS := $(addprefix --ignore=tests/unit/,apiserver cli testing app) --ignore-glob='tests/properties/test_apiserver_*'
 
-.PHONY: help setup check test test-quick test-all conformance conformance-upstream conformance-testcmd fmt demo dev bench lock clean
+.PHONY: help setup check test test-quick test-all mutants conformance conformance-upstream conformance-testcmd fmt demo dev bench lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
@@ -40,6 +40,9 @@ test: setup ## the tests that need nothing but Python (real-server tests skip wi
 
 test-quick: setup ## half a minute: the pure core and the rooms of the runtime, without a server, a process, anything slow
 	HYPOTHESIS_PROFILE=default $(BIN)/pytest -q $(PARALLEL) -m "not slow and not server" $(QUICK) $(QUICK_SKIPS)
+
+mutants: setup ## do a room's own tests notice faults in it? ROOM=workqueue; LIMIT=0 for all of them, JOBS=2
+	@$(BIN)/python -m tests.mutants $(ROOM) $(if $(LIMIT),--limit $(LIMIT)) $(if $(filter-out auto,$(JOBS)),--jobs $(JOBS))
 
 test-all: setup ## everything; a missing real API server is a failure, not a skip
 	KOPYLITE_REQUIRE_REAL=1 $(BIN)/pytest -q $(PARALLEL)

@@ -30,6 +30,8 @@ import prometheus_client
 
 # Seconds that threads and the other end of a socket have to go away by themselves.
 PATIENCE = 5.0
+# Turns of the loop that a task has which was cancelled and not awaited, as aiohttp's servers do with their handlers.
+TURNS = 5
 # Frames of these are not where something was made.
 _INNER = ("/asyncio/", "/anyio/", "/threading.py", "/leftovers.py", "/concurrent/futures/", "/contextlib.py")
 _SITES = 3
@@ -90,7 +92,9 @@ class LoopWatch:
 
     def create_future(self) -> asyncio.Future[Any]:
         future: asyncio.Future[Any] = self._create_future()
-        self.futures[future] = site()
+        # asyncio never completes the future for the end of a stdin that is no pipe.
+        if not sys._getframe(1).f_code.co_filename.endswith("asyncio/subprocess.py"):
+            self.futures[future] = site()
         return future
 
     def call_later(self, delay: float, callback: Any, *args: Any, **options: Any) -> asyncio.TimerHandle:
@@ -113,7 +117,11 @@ class LoopWatch:
 
     def left(self) -> Iterator[str]:
         """What is left, in words. Called before the loop cancels its tasks."""
-        tasks = [task for task in asyncio.all_tasks(self.loop) if not task.done()]
+        for _ in range(TURNS):
+            tasks = [task for task in asyncio.all_tasks(self.loop) if not task.done()]
+            if not any(task.cancelling() for task in tasks):
+                break
+            self.loop.run_until_complete(asyncio.sleep(0))
         for task in tasks:
             yield f"task {task.get_name()} {_doing(task)}, {spelled(self.tasks.get(task))}"
         for handle, made, callback in list(self.timers.values()):
@@ -258,7 +266,7 @@ def process_state() -> Iterator[tuple[str, Any]]:
                 yield f"handlers of logger {name}", handlers
             if logger.filters:
                 yield f"filters of logger {name}", list(logger.filters)
-            if logger.level and name != "root":
+            if logger.level and name.startswith(("kopylite", "aiohttp", "asyncio")):
                 yield f"level of logger {name}", logger.level
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCHLD):
         yield f"handler of {number.name}", signal.getsignal(number)

@@ -51,6 +51,7 @@ class TinyServer:
         self._objects: dict[tuple[str, str, str], dict[str, Any]] = {}
         self._history: list[tuple[int, str, str, bytes]] = []
         self._changed = asyncio.Event()
+        self._closed = False
 
     @property
     def config(self) -> ClientConfig:
@@ -95,6 +96,11 @@ class TinyServer:
         self._history.append((self._version, plural, namespace, line))
         self._changed.set()
         self._changed = asyncio.Event()
+
+    def close(self) -> None:
+        """End all watches."""
+        self._closed = True
+        self._changed.set()
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         self.requests.append(f"{request.method} {request.path}")
@@ -142,13 +148,14 @@ class TinyServer:
         seen = int(request.query["resourceVersion"])
         response = web.StreamResponse()
         await response.prepare(request)
-        while True:
+        while not self._closed:
             changed = self._changed
             for version, watched, where, line in self._history:
                 if version > seen and watched == plural and namespace in ("", where):
                     await response.write(line)
             seen = self._version
             await changed.wait()
+        return response
 
 
 def _resource(plural: str, namespaced: bool) -> dict[str, Any]:
@@ -180,4 +187,5 @@ async def tiny_server() -> AsyncIterator[TinyServer]:
     try:
         yield server
     finally:
+        server.close()
         await runner.cleanup()

@@ -132,9 +132,9 @@ def _is_quiet(node: ast.AST) -> bool:
 
 
 def _of_statement(node: ast.AST, function: str) -> Iterator[tuple[ast.stmt, str]]:
-    if isinstance(node, ast.Expr) and not isinstance(node.value, (ast.Constant, ast.Yield, ast.YieldFrom)):
-        yield node, "pass"
-    elif isinstance(node, (ast.Delete, ast.AugAssign, ast.Raise)):
+    if (
+        isinstance(node, ast.Expr) and not isinstance(node.value, (ast.Constant, ast.Yield, ast.YieldFrom))
+    ) or isinstance(node, (ast.Delete, ast.AugAssign, ast.Raise)):
         yield node, "pass"
     elif isinstance(node, ast.Assign) and function != "__init__":
         if all(isinstance(target, (ast.Attribute, ast.Subscript)) for target in node.targets):

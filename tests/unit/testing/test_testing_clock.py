@@ -88,6 +88,7 @@ def test_sockets_still_work() -> None:
     assert clock.run(main) == b"hello\n"
 
 
+@pytest.mark.leaves("what is stuck")
 def test_a_deadlock_is_an_error_and_not_a_test_that_hangs() -> None:
     with pytest.raises(Stuck, match="no timer is set"):
         VirtualClock().run(asyncio.Event().wait)
