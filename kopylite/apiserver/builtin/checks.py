@@ -234,8 +234,8 @@ def at_most_100_percent(field: str, value: int | str) -> Errors:
 
 
 def is_zero(value: int | str) -> bool:
-    """Is a number, or a percentage, zero?"""
-    return value == 0 if isinstance(value, int) else bool(re.fullmatch(r"0+%", value))
+    """Is a number, or a percentage, zero? Go takes what is neither for a zero, too."""
+    return value == 0 if isinstance(value, int) else re.fullmatch(r"[+-]?0*[1-9][0-9]*%?", value) is None
 
 
 def quantity_not_negative(field: str, text: str) -> Errors:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 GATED: Mapping[str, tuple[str, ...]] = {
+    "batch.v1.JobSpec": ("scheduling",),
     "core.v1.KeyToPath": ("user",),
     "core.v1.SecretVolumeSource": ("defaultUser",),
     "core.v1.ConfigMapVolumeSource": ("defaultUser",),

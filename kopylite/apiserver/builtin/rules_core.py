@@ -9,6 +9,8 @@ from kopylite.apiserver.builtin import preparation_core as core
 from kopylite.apiserver.builtin import preparation_groups as groups
 from kopylite.apiserver.builtin import services, validation_core, validation_services, warnings
 from kopylite.apiserver.builtin import validation_claims as claims
+from kopylite.apiserver.builtin import validation_events as events
+from kopylite.apiserver.builtin import validation_jobs as jobs
 from kopylite.apiserver.builtin import validation_pods as pods
 from kopylite.apiserver.builtin import validation_resources as resources
 from kopylite.apiserver.builtin import validation_volumes as volumes
@@ -88,12 +90,13 @@ CORE_RULES: Mapping[tuple[str, str], KindRules] = {
     ),
     ("", "LimitRange"): KindRules(create_on_update=True, validate=(resources.limit_range,)),
     ("", "Endpoints"): KindRules(create_on_update=True, validate=(validation_core.endpoints,)),
-    ("", "Event"): KindRules(name_errors=any_segment, create_on_update=True, validate=(validation_core.core_event,)),
+    ("", "Event"): KindRules(name_errors=any_segment, create_on_update=True, validate=(events.core_event,)),
     ("events.k8s.io", "Event"): KindRules(
         name_errors=any_segment,
         create_on_update=True,
-        validate=(validation_core.new_event,),
-        validate_update=(validation_core.update_new_event,),
+        validate_new=(events.new_event,),
+        validate=(events.event,),
+        validate_update=(events.update_event,),
     ),
     ("apps", "Deployment"): KindRules(
         warnings=warnings.workload("spec", "template"),
@@ -116,6 +119,7 @@ CORE_RULES: Mapping[tuple[str, str], KindRules] = {
         generation=True,
         name_errors=LABEL,
         decode=groups.decode_stateful_set,
+        validate_new=(workloads.new_stateful_set,),
         validate=(workloads.stateful_set,),
         validate_update=(workloads.update_stateful_set,),
     ),
@@ -131,19 +135,17 @@ CORE_RULES: Mapping[tuple[str, str], KindRules] = {
     ),
     ("batch", "Job"): KindRules(
         warnings=warnings.workload("spec", "template"),
-        validate_new=(workloads.generated_selector,),
+        validate_new=(jobs.generated_selector,),
         generation=True,
-        unconditional_update=False,
         create=groups.create_job,
-        validate=(workloads.job,),
-        validate_update=(workloads.update_job,),
+        validate=(jobs.job,),
+        validate_update=(jobs.update_job,),
     ),
     ("batch", "CronJob"): KindRules(
         warnings=warnings.workload("spec", "jobTemplate", "spec", "template"),
         generation=True,
-        unconditional_update=False,
         name_errors=CRON_JOB,
-        validate=(workloads.cron_job,),
+        validate=(jobs.cron_job,),
     ),
     ("", "ConfigMap"): KindRules(
         validate=(validation_core.config_map,), validate_update=(validation_core.update_config_map,)

@@ -10,7 +10,7 @@ from kopylite.apiserver.builtin import checks
 from kopylite.apiserver.builtin.checks import Errors, Object
 from kopylite.apiserver.builtin.validation_scheduling import EFFECTS
 from kopylite.apiserver.schema.field_errors import FieldError, duplicate, forbidden, invalid, required, too_long
-from kopylite.apiserver.schema.names import label_errors, label_key_errors, label_value_errors, subdomain_errors
+from kopylite.apiserver.schema.names import label_errors, label_value_errors, subdomain_errors
 
 MAX_CONTENT = 1024 * 1024
 _FROZEN = "field is immutable when `immutable` is set"
@@ -160,59 +160,6 @@ def _endpoint_address(address: Object, path: str) -> Errors:
         found += checks.texts(f"{path}.nodeName", node_name, subdomain_errors(node_name))
     # Upstream looks at it twice, the second time for addresses that endpoints may not have.
     return found + ([invalid(f"{path}.ip", ip, "must be a valid IP address")] if checks.ip_address("", ip) else [])
-
-
-def core_event(obj: Object) -> Errors:
-    involved, namespace_name = obj["involvedObject"].get("namespace", ""), obj["metadata"].get("namespace", "")
-    expected = involved or "default"
-    if namespace_name != expected and not (not involved and namespace_name in ("", "kube-system")):
-        return [invalid("involvedObject.namespace", involved, "does not match event.namespace")]
-    return []
-
-
-_MAX_NOTE = 1024
-
-
-def new_event(obj: Object) -> Errors:
-    found = core_event({"metadata": obj["metadata"], "involvedObject": obj.get("regarding") or {}})
-    if not obj.get("eventTime"):
-        found.append(required("eventTime"))
-        if obj.get("type") not in ("Normal", "Warning"):
-            found.append(invalid("type", "", f"has invalid value: {obj.get('type', '')}"))
-        return found
-    controller = obj.get("reportingController", "")
-    if not controller:
-        found.append(required("reportingController"))
-    found += checks.texts("reportingController", controller, label_key_errors(controller))
-    for field, limit in (("reportingInstance", 128), ("action", 128), ("reason", 128)):
-        value = obj.get(field, "")
-        if not value:
-            found.append(required(field))
-        if len(value.encode()) > limit:
-            found.append(invalid(field, "", f"can have at most {limit} characters"))
-    if len(obj.get("note", "").encode()) > _MAX_NOTE:
-        found.append(invalid("message", "", f"can have at most {_MAX_NOTE} characters"))
-    if obj.get("type") not in ("Normal", "Warning"):
-        found.append(invalid("type", "", f"has invalid value: {obj.get('type', '')}"))
-    return found
-
-
-# As the errors name them, which are those of the core group's form; and as they are here.
-_EVENT_FIELDS = {
-    "involvedObject": "regarding", "reason": "reason", "message": "note", "source": "deprecatedSource",
-    "firstTimestamp": "deprecatedFirstTimestamp", "lastTimestamp": "deprecatedLastTimestamp",
-    "count": "deprecatedCount", "type": "type", "eventTime": "eventTime", "action": "action", "related": "related",
-    "reportingController": "reportingController", "reportingInstance": "reportingInstance",
-}  # fmt: skip
-
-
-def update_new_event(new: Object, old: Object) -> Errors:
-    """Only the series of an event goes on."""
-    return [
-        error
-        for shown, field in _EVENT_FIELDS.items()
-        for error in checks.immutable(shown, new.get(field), old.get(field))
-    ]
 
 
 def controller_revision(obj: Object) -> Errors:

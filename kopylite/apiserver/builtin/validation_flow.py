@@ -158,6 +158,8 @@ def priority_level(obj: Object) -> Errors:
         if limited is None:
             return [*found, required("spec.limited")]
         return found + _limited(limited, "spec.limited")
+    found += [forbidden(f"spec.{field}", "") for field in ("exempt", "limited") if spec.get(field) is not None]
+    found += _response((limited or {}).get("limitResponse") or {}, "spec.limited.limitResponse", plainly=True)
     return found + checks.one_of("spec.type", kind, ("Exempt", "Limited"), needed=True)
 
 
@@ -176,24 +178,27 @@ def _lendable(level: Object, path: str) -> Errors:
 
 def _limited(level: Object, path: str) -> Errors:
     found = _shares({k: v for k, v in level.items() if k != "lendablePercent"}, path)
-    response, where = level["limitResponse"], f"{path}.limitResponse"
-    kind, queuing = response.get("type", ""), response.get("queuing")
-    if kind == "Reject":
-        if queuing is not None:
-            found.append(forbidden(f"{where}.queuing", ""))
-    elif kind == "Queue":
-        if queuing is None:
-            found.append(required(f"{where}.queuing"))
-        else:
-            found += _queuing(queuing, f"{where}.queuing")
-    else:
-        found += checks.one_of(f"{where}.type", kind, ("Queue", "Reject"), needed=True)
-    found += _lendable(level, path)
+    found += _response(level["limitResponse"], f"{path}.limitResponse") + _lendable(level, path)
     borrowing = level.get("borrowingLimitPercent")
     if borrowing is not None and borrowing < 0:
         text = "if specified, must be a non-negative integer"
         found.append(invalid(f"{path}.borrowingLimitPercent", borrowing, text))
     return found
+
+
+def _response(response: Object, path: str, *, plainly: bool = False) -> Errors:
+    """Args: plainly: only what the types say, as where the level is of another type."""
+    kind, queuing = response.get("type", ""), response.get("queuing")
+    found: Errors = []
+    if kind != "Queue" and queuing is not None:
+        found.append(forbidden(f"{path}.queuing", ""))
+    if kind == "Queue" and queuing is None:
+        found.append(required(f"{path}.queuing"))
+    if plainly:
+        return found
+    if kind == "Queue" and queuing is not None:
+        found += _queuing(queuing, f"{path}.queuing")
+    return found + checks.one_of(f"{path}.type", kind, ("Queue", "Reject"), needed=True)
 
 
 def _queuing(queuing: Object, path: str) -> Errors:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kopylite.apiserver.builtin import checks
 from kopylite.apiserver.builtin.checks import Errors, Object
 from kopylite.apiserver.builtin.quantities import parse_quantity
@@ -40,6 +38,7 @@ def pod_disruption_budget(obj: Object) -> Errors:
     return found + checks.one_of("spec.unhealthyPodEvictionPolicy", policy, ("AlwaysAllow", "IfHealthyBudget"))
 
 
+_SOURCES = ("object", "external", "pods", "resource", "containerResource")
 _METRICS = {
     "ContainerResource": "containerResource",
     "External": "external",
@@ -80,24 +79,20 @@ def autoscaler(obj: Object) -> Errors:
 
 def _metric(metric: Object, path: str) -> Errors:
     kind = metric.get("type", "")
-    if not kind:
-        return [required(f"{path}.type", "must specify a metric source type"), _unknown_metric(kind, path)]
-    if kind not in _METRICS:
-        return [_unknown_metric(kind, path)]
-    found: Errors = []
-    own = _METRICS[kind]
-    if metric.get(own) is None:
+    given = [field for field in _SOURCES if metric.get(field) is not None]
+    own = _METRICS.get(kind, "")
+    found: Errors = [] if kind else [required(f"{path}.type", "must specify a metric source type")]
+    if not own:
+        found.append(unsupported(f"{path}.type", kind, sorted(_METRICS)))
+    if given:
+        of = next(name for name, field in _METRICS.items() if field == given[0])
+        found += _source(of, metric[given[0]], f"{path}.{given[0]}")
+    if own and own not in given:
         found.append(required(f"{path}.{own}", "must populate information for the given metric source"))
-    else:
-        found += _source(kind, metric[own], f"{path}.{own}")
-    for other in ("object", "pods", "resource", "external", "containerResource"):
-        if other != own and metric.get(other) is not None:
-            found.append(forbidden(f"{path}.{other}", "must populate the given metric source only"))
+    if len(given) > 1:
+        others = [field for field in given if field != own]
+        found += [forbidden(f"{path}.{field}", "must populate the given metric source only") for field in others]
     return found
-
-
-def _unknown_metric(kind: str, path: str) -> Any:
-    return unsupported(f"{path}.type", kind, sorted(_METRICS))
 
 
 def _source(kind: str, source: Object, path: str) -> Errors:

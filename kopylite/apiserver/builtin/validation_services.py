@@ -14,6 +14,7 @@ from kopylite.apiserver.schema.field_errors import duplicate, forbidden, invalid
 from kopylite.apiserver.schema.names import label_errors
 
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
+_SPREADS = ("PreferClose", "PreferSameZone", "PreferSameNode")
 _MAX_STICKY_SECONDS = 86400
 
 
@@ -46,6 +47,9 @@ def service(obj: Object) -> Errors:
                 text = "may not be used when `type` is 'ClusterIP'"
                 found.append(forbidden(f"spec.ports[{index}].nodePort", text))
     found += _load_balancer(spec)
+    spread = spec.get("trafficDistribution")
+    if spread is not None and spread not in _SPREADS:
+        found.append(unsupported("spec.trafficDistribution", spread, _SPREADS))
     found += _traffic(spec)
     return found + _allocations(spec)
 
@@ -72,6 +76,8 @@ def _port(port: Object, path: str, names: set[str], *, named: bool) -> Errors:
         names.add(name)
     found += checks.port_number(f"{path}.port", port["port"])
     found += checks.one_of(f"{path}.protocol", port.get("protocol"), PROTOCOLS, needed=True)
+    if port.get("appProtocol"):
+        found += checks.qualified_name(f"{path}.appProtocol", port["appProtocol"])
     return found + checks.port_number_or_name(f"{path}.targetPort", port["targetPort"])
 
 
@@ -113,7 +119,7 @@ def _cluster_ips(spec: Object) -> Errors:
     )
     found += _families(spec)
     if addresses and spec.get("clusterIP") and addresses[0] != spec["clusterIP"]:
-        return [*found, invalid("spec.clusterIPs", addresses, "first value must match `clusterIP`")]
+        found.append(invalid("spec.clusterIPs", addresses, "first value must match `clusterIP`"))
     for index, address in enumerate(addresses):
         if address != "None":
             found += checks.ip_address(f"spec.clusterIPs[{index}]", address)

@@ -1,4 +1,4 @@
-"""Validation of Deployment, ReplicaSet, StatefulSet, DaemonSet, ReplicationController, Job and CronJob. Pure."""
+"""Validation of Deployment, ReplicaSet, StatefulSet, DaemonSet and ReplicationController. Pure."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from typing import Any
 
 from kopylite.apiserver.builtin import checks
 from kopylite.apiserver.builtin.checks import Errors, Object
-from kopylite.apiserver.builtin.cron import schedule_problem, time_zone_problem
-from kopylite.apiserver.builtin.preparation_groups import CONTROLLER_UID
 from kopylite.apiserver.builtin.validation_claims import claim_spec
 from kopylite.apiserver.builtin.validation_pods import pod_template
 from kopylite.apiserver.schema.field_errors import forbidden, invalid, required, unsupported
@@ -36,6 +34,11 @@ def _template(spec: Object, what: str, *, match: bool = True) -> Errors:
     if match and selector != {} and not checks.selects(selector, labels or {}):
         found.append(invalid("spec.template.metadata.labels", labels, _MISMATCH))
     found += pod_template(template, "spec.template")
+    return found + _always_on(template, what)
+
+
+def _always_on(template: Object, what: str) -> Errors:
+    found: Errors = []
     policy = template["spec"].get("restartPolicy")
     if policy != "Always":
         found.append(unsupported("spec.template.spec.restartPolicy", policy, ("Always",)))
@@ -130,10 +133,24 @@ def stateful_set(obj: Object) -> Errors:
     errors, usable = _selector(spec, "statefulset")
     found += errors + _unusable(spec, usable)
     if usable or not spec.get("selector"):
-        found += _template(spec, "StatefulSet")
-    for index, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
-        found += claim_spec(claim["spec"], f"spec.volumeClaimTemplates[{index}].spec")
+        found += _template({**spec, "template": _with_claims(spec)}, "StatefulSet")
+    else:
+        found += _always_on(spec["template"], "StatefulSet")
     return found
+
+
+def new_stateful_set(obj: Object) -> Errors:
+    claims = enumerate(obj["spec"].get("volumeClaimTemplates") or ())
+    return [e for i, claim in claims for e in claim_spec(claim["spec"], f"spec.volumeClaimTemplates[{i}].spec")]
+
+
+def _with_claims(spec: Object) -> Object:
+    """The template of a StatefulSet as its pods will have it: with names of their own, and their claims as volumes."""
+    template, names = spec["template"], [c["metadata"].get("name", "") for c in spec.get("volumeClaimTemplates") or ()]
+    claims = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in dict.fromkeys(names)]
+    others = [v for v in template["spec"].get("volumes") or () if v["name"] not in names]
+    inner = {k: v for k, v in template["spec"].items() if k not in ("hostname", "subdomain")}
+    return {**template, "spec": {**inner, "volumes": [*claims, *others]}}
 
 
 def _stateful_strategy(strategy: Object) -> Errors:
@@ -210,7 +227,7 @@ def daemon_set(obj: Object) -> Errors:
     errors, _ = _selector(spec, "daemonset", needed=False)
     errors = [e for e in errors if not e.detail.startswith("empty selector")]
     found = list(errors)
-    if spec.get("selector") is None or errors or not checks.selects(spec["selector"], _labels(spec)):
+    if spec.get("selector") is None or (not errors and not checks.selects(spec["selector"], _labels(spec))):
         found.append(invalid("spec.template.metadata.labels", spec["template"]["metadata"].get("labels"), _MISMATCH))
     if spec.get("selector") == {}:
         found.append(invalid("spec.selector", {}, "empty selector is invalid for daemonset"))
@@ -243,116 +260,3 @@ def _daemon_strategy(strategy: Object) -> Errors:
         found.append(required(f"{where}.maxUnavailable", "cannot be 0 when maxSurge is 0"))
     found += checks.at_most_100_percent(f"{where}.maxUnavailable", unavailable)
     return found + checks.at_most_100_percent(f"{where}.maxSurge", surge)
-
-
-def job(obj: Object) -> Errors:
-    spec, metadata = obj["spec"], obj["metadata"]
-    found: Errors = []
-    template, selector = spec["template"], spec.get("selector")
-    if selector is None:
-        found.append(required("spec.selector"))
-    else:
-        found += checks.label_selector(selector, "spec.selector")
-    found += _job_spec(spec, "spec")
-    labels = template["metadata"].get("labels") or {}
-    if not checks.selects(selector, labels):
-        shown = template["metadata"].get("labels")
-        found.append(invalid("spec.template.metadata.labels", shown, _MISMATCH))
-    if spec.get("completionMode") == "Indexed" and (spec.get("completions") or 0) > 0:
-        name = f"{metadata.get('name', '')}-{spec['completions'] - 1}"
-        found += [invalid("metadata.name", name, f"will not able to create pod with invalid DNS label: {name}")
-                  for _ in label_errors(name)]  # fmt: skip
-    return found
-
-
-def generated_selector(obj: Object) -> Errors:
-    """A new job has the selector and labels that the server made, unless the user makes them."""
-    spec, metadata = obj["spec"], obj["metadata"]
-    if spec.get("manualSelector"):
-        return []
-    labels = spec["template"]["metadata"].get("labels") or {}
-    expected = {"matchLabels": {CONTROLLER_UID: metadata.get("uid", "")}}
-    found: Errors = []
-    for key, value in (
-        ("controller-uid", metadata.get("uid", "")),
-        (CONTROLLER_UID, metadata.get("uid", "")),
-        ("job-name", metadata.get("name", "")),
-        ("batch.kubernetes.io/job-name", metadata.get("name", "")),
-    ):
-        where = f"spec.template.metadata.labels[{key}]"
-        if key not in labels:
-            found.append(required(where, f"must be '{value}'"))
-        elif labels[key] != value:
-            found.append(invalid(where, labels, f"must be '{value}'"))
-    legacy = {"matchLabels": {"controller-uid": metadata.get("uid", "")}}
-    if spec.get("selector") not in (expected, legacy):
-        found.append(invalid("spec.selector", spec.get("selector"), "`selector` not auto-generated"))
-    return found
-
-
-def _job_spec(spec: Object, path: str) -> Errors:
-    numbers = ("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished")
-    found = checks.nonnegative(spec, path, *numbers, "backoffLimitPerIndex", "maxFailedIndexes")
-    mode = spec.get("completionMode")
-    if mode is not None and mode not in ("NonIndexed", "Indexed"):
-        found.append(unsupported(f"{path}.completionMode", mode, ("NonIndexed", "Indexed")))
-    if mode == "Indexed" and spec.get("completions") is None:
-        found.append(required(f"{path}.completions", "when completion mode is Indexed"))
-    if mode != "Indexed" and spec.get("backoffLimitPerIndex") is not None:
-        text = "requires indexed completion mode"
-        found.append(invalid(f"{path}.backoffLimitPerIndex", spec["backoffLimitPerIndex"], text))
-    policy = spec.get("podReplacementPolicy")
-    if policy is not None and policy not in ("Failed", "TerminatingOrFailed"):
-        found.append(unsupported(f"{path}.podReplacementPolicy", policy, ("Failed", "TerminatingOrFailed")))
-    found += pod_template(spec["template"], f"{path}.template")
-    restart = spec["template"]["spec"].get("restartPolicy")
-    if restart == "Always":
-        text = 'valid values: "OnFailure", "Never"'
-        found.append(required(f"{path}.template.spec.restartPolicy", text))
-    return found
-
-
-def update_job(new: Object, old: Object) -> Errors:
-    spec, before = new["spec"], old["spec"]
-    found: Errors = []
-    if spec.get("completions") != before.get("completions"):
-        elastic = spec.get("completionMode") == "Indexed" and spec.get("completions") == spec.get("parallelism")
-        if not elastic:
-            found += checks.immutable("spec.completions", spec.get("completions"), before.get("completions"))
-    found += checks.immutable("spec.selector", spec.get("selector"), before.get("selector"))
-    found += _same_job_template(spec, before, old)
-    for field in ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"):
-        found += checks.immutable(f"spec.{field}", spec.get(field), before.get(field))
-    return found
-
-
-def _same_job_template(spec: Object, before: Object, old: Object) -> Errors:
-    """Where its pods may run can be changed while a job is suspended and never started."""
-    template, known = spec["template"], before["template"]
-    if before.get("suspend") and not (old.get("status") or {}).get("startTime"):
-        template = {**template, "metadata": {**template["metadata"]}, "spec": {**template["spec"]}}
-        template["metadata"] = {**known["metadata"]}
-        for field in ("nodeSelector", "affinity", "tolerations", "schedulingGates"):
-            if field in known["spec"]:
-                template["spec"][field] = known["spec"][field]
-            else:
-                template["spec"].pop(field, None)
-    return checks.immutable("spec.template", template, known)
-
-
-def cron_job(obj: Object) -> Errors:
-    spec = obj["spec"]
-    own: Errors = []
-    schedule = spec["schedule"]
-    if schedule and (problem := schedule_problem(schedule)):
-        own.append(invalid("spec.schedule", schedule, problem))
-    zone = spec.get("timeZone")
-    if zone is not None:
-        problem = "timeZone must be nil or non-empty string" if not zone else time_zone_problem(zone)
-        if problem:
-            own.append(invalid("spec.timeZone", zone, problem))
-    own += checks.nonnegative(spec, "spec", "startingDeadlineSeconds")
-    own += checks.one_of("spec.concurrencyPolicy", spec.get("concurrencyPolicy"), ("Allow", "Forbid", "Replace"))
-    own += _job_spec(spec["jobTemplate"]["spec"], "spec.jobTemplate.spec")
-    own += checks.nonnegative(spec, "spec", "successfulJobsHistoryLimit", "failedJobsHistoryLimit")
-    return own if schedule else [*own, required("spec.schedule")]

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from kopylite.apiserver.builtin.column_texts import column_texts
 from kopylite.apiserver.endpoints.scale_apply import SCALE_TYPE as _SCALE_TYPE
 from kopylite.apiserver.endpoints.scale_apply import apply_scale
 from kopylite.apiserver.patching.apply import update_managed_fields
@@ -125,7 +126,8 @@ class ScaleEndpoint:
     def _respond(self, call: Call, scale: dict[str, Any]) -> Response:
         media = accept_media(call.request, custom=call.resource.custom)
         if media.view == "Table":
-            table = TableView(_SCALE, media.view_version, media.include_object, self._world.clock.now())
+            now = self._world.clock.now()
+            table = TableView(_SCALE, media.view_version, media.include_object, now, column_texts("scale"))
             scale = table.single(scale)
         elif not scale["spec"].get("replicas"):
             scale = {**scale, "spec": {}}  # the Go field is omitempty

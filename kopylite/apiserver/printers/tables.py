@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -41,15 +42,19 @@ class TableView:
         version: of meta.k8s.io.
         include_object: what comes with each row: None, Metadata or Object.
         now: the moment that ages are counted from.
+        texts: what describes a column that does not describe itself, by its name.
     """
 
-    def __init__(self, resource: Resource, version: str, include_object: str, now: datetime) -> None:
+    def __init__(
+        self, resource: Resource, version: str, include_object: str, now: datetime, texts: Mapping[str, str]
+    ) -> None:
         self._columns = resource.columns or DEFAULT_COLUMNS
         # Built-ins show the stamp itself in a column of type date, custom resources the time since.
         self._dates_are_ages = resource.custom
         self._api_version = f"meta.k8s.io/{version}"
         self._include_object = include_object
         self._now = now
+        self._texts = texts
 
     def table(
         self, objects: list[dict[str, Any]], list_metadata: dict[str, Any], *, definitions: bool = True
@@ -70,7 +75,13 @@ class TableView:
 
     def _definitions(self) -> list[dict[str, Any]]:
         return [
-            {"name": c.name, "type": c.type, "format": c.format, "description": c.description, "priority": c.priority}
+            {
+                "name": c.name,
+                "type": c.type,
+                "format": c.format,
+                "description": c.description or self._texts.get(c.name, ""),
+                "priority": c.priority,
+            }
             for c in self._columns
         ]
 

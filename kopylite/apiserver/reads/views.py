@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from kopylite.apiserver.builtin.column_texts import column_texts
 from kopylite.apiserver.printers.tables import TableView, partial_metadata
 from kopylite.apiserver.request.negotiation import JSON, Media
 from kopylite.apiserver.resources.registry import Resource
@@ -24,7 +25,8 @@ class View:
         self._head = msgspec.json.encode({"apiVersion": resource.api_version, "kind": resource.kind})[:-1] + b","
         self._table: TableView | None = None
         if media.view == "Table":
-            self._table = TableView(resource, media.view_version, media.include_object, world.clock.now())
+            now, texts = world.clock.now(), column_texts("" if resource.custom else resource.storage)
+            self._table = TableView(resource, media.view_version, media.include_object, now, texts)
         self._api_version = f"meta.k8s.io/{media.view_version}"
         self._columns_sent = False
 
