@@ -21,11 +21,13 @@ GATED: Mapping[str, tuple[str, ...]] = {
     "core.v1.VolumeMount": ("bindMountOptions",),
     "core.v1.Lifecycle": ("stopSignal",),
     "core.v1.PodSpec": ("evictionResponders", "schedulingGroup"),
+    "discovery.v1.Endpoint": ("deprecatedTopology",),
     "resource.v1.Device": ("nodeAllocatableResources",),
     "resource.v1.DeviceAttribute": ("bools", "ints", "strings", "versions"),
     "resource.v1.DeviceCounterConsumption": ("compatibilityGroups",),
     "resource.v1.DeviceRequestAllocationResult": ("skipNodeOperations",),
     "resource.v1.DeviceSubRequest": ("derivedAttributes",),
     "resource.v1.ExactDeviceRequest": ("derivedAttributes",),
+    "storage.v1.CSINodeStatus": ("storageHealth",),
     "resource.v1.ResourceSliceSpec": ("partitionTypeAttribute", "skipNodeOperations"),
 }

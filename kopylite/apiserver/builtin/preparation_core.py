@@ -201,6 +201,16 @@ def update_persistent_volume_status(volume: Object, old: Object, environment: En
         status["lastPhaseTransitionTime"] = environment.clock.now().strftime(_TIME)
 
 
+def create_service_account(account: Object, environment: Environment) -> None:
+    """References to secrets have names only."""
+    if account.get("secrets"):
+        account["secrets"] = [{k: v for k, v in secret.items() if k == "name"} for secret in account["secrets"]]
+
+
+def update_service_account(account: Object, old: Object, environment: Environment) -> None:
+    create_service_account(account, environment)
+
+
 def create_persistent_volume_claim(claim: Object, environment: Environment) -> None:
     claim["status"]["phase"] = "Pending"
     _normalize_data_sources(claim["spec"])

@@ -119,13 +119,9 @@ def freeze_spec(obj: Object, old: Object, environment: Environment) -> None:
 
 
 def update_csi_driver(driver: Object, old: Object, environment: Environment) -> None:
-    """Only these changes count as one of the spec."""
+    """A new driver has no generation; it is counted from its first change on."""
     generation = old["metadata"].get("generation", 0)
-    counted = (
-        "tokenRequests", "requiresRepublish", "seLinuxMount", "nodeAllocatableUpdatePeriodSeconds",
-        "preventPodSchedulingIfMissing",
-    )  # fmt: skip
-    if any((driver["spec"].get(field) or None) != (old["spec"].get(field) or None) for field in counted):
+    if driver["spec"] != old["spec"]:
         generation += 1
     if generation:
         driver["metadata"]["generation"] = generation

@@ -82,12 +82,14 @@ CORE_RULES: Mapping[tuple[str, str], KindRules] = {
         validate_update=(claims.update_claim,),
     ),
     ("", "Node"): KindRules(
+        warnings=warnings.node,
         decode=core.decode_node,
         keeps_status=True,
         create=core.create_node,
         validate=(validation_core.node,),
         validate_update=(validation_core.update_node,),
     ),
+    ("", "ServiceAccount"): KindRules(create=core.create_service_account, update={"": core.update_service_account}),
     ("", "LimitRange"): KindRules(create_on_update=True, validate=(resources.limit_range,)),
     ("", "Endpoints"): KindRules(create_on_update=True, validate=(validation_core.endpoints,)),
     ("", "Event"): KindRules(name_errors=any_segment, create_on_update=True, validate=(events.core_event,)),
@@ -95,7 +97,6 @@ CORE_RULES: Mapping[tuple[str, str], KindRules] = {
         name_errors=any_segment,
         create_on_update=True,
         validate_new=(events.new_event,),
-        validate=(events.event,),
         validate_update=(events.update_event,),
     ),
     ("apps", "Deployment"): KindRules(

@@ -47,7 +47,11 @@ GROUP_RULES: Mapping[tuple[str, str], KindRules] = {
         validate_update=(networking.update_service_cidr,),
     ),
     ("policy", "PodDisruptionBudget"): KindRules(
-        generation=True, unconditional_update=False, validate=(validation_groups.pod_disruption_budget,)
+        generation=True,
+        unconditional_update=False,
+        name_errors=any_segment,
+        validate=(validation_groups.pod_disruption_budget,),
+        validate_status=(certificates.statuses,),
     ),
     ("coordination.k8s.io", "Lease"): KindRules(
         decode=groups.decode_lease,
@@ -63,6 +67,7 @@ GROUP_RULES: Mapping[tuple[str, str], KindRules] = {
     ),
     ("scheduling.k8s.io", "PriorityClass"): KindRules(
         create=groups.create_priority_class,
+        validate_new=(validation_groups.new_priority_class,),
         validate=(validation_groups.priority_class,),
         validate_update=(validation_groups.update_priority_class,),
     ),
@@ -207,7 +212,7 @@ GROUP_RULES: Mapping[tuple[str, str], KindRules] = {
     ),
     ("certificates.k8s.io", "PodCertificateRequest"): KindRules(
         unconditional_update=False,
-        validate=(certificates.pod_certificate,),
+        validate_new=(certificates.pod_certificate,),
         validate_update=(certificates.update_pod_certificate,),
         validate_status=(certificates.statuses,),
     ),

@@ -26,8 +26,7 @@ def core_event(obj: Object) -> Errors:
     return _any_event(obj, _CORE, "reportingComponent")
 
 
-def event(obj: Object) -> Errors:
-    """Of events.k8s.io."""
+def _event(obj: Object) -> Errors:
     return _any_event(obj, _NEW, "reportingController")
 
 
@@ -56,9 +55,9 @@ def _any_event(obj: Object, names: Mapping[str, str], controller_field: str) -> 
 
 
 def new_event(obj: Object) -> Errors:
-    """What events.k8s.io asks of new events only."""
-    name = obj["metadata"].get("name", "")
-    found = checks.texts("metadata.name", name, subdomain_errors(name)) if name else []
+    """Of events.k8s.io."""
+    found, name = _event(obj), obj["metadata"].get("name", "")
+    found += checks.texts("metadata.name", name, subdomain_errors(name)) if name else []
     found += _series(obj)
     if not obj.get("eventTime"):
         found.append(required("eventTime"))
@@ -82,7 +81,7 @@ def _series(obj: Object) -> Errors:
 
 def update_event(new: Object, old: Object) -> Errors:
     """Only the series of an event goes on."""
-    found = _series(new) if new.get("series") != old.get("series") else []
+    found = _event(new) + (_series(new) if new.get("series") != old.get("series") else [])
     for shown, field in _NEW.items():
         found += checks.immutable(shown, new.get(field), old.get(field))
     return found

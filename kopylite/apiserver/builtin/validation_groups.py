@@ -235,8 +235,12 @@ def priority_class(obj: Object) -> Errors:
     elif obj["value"] > MAX_USER_PRIORITY:
         text = f"maximum allowed value of a user defined priority is {MAX_USER_PRIORITY}"
         found.append(forbidden("value", text))
+    return found
+
+
+def new_priority_class(obj: Object) -> Errors:
     policies = ("PreemptLowerPriority", "Never")
-    return found + checks.one_of("preemptionPolicy", obj.get("preemptionPolicy"), policies)
+    return checks.one_of("preemptionPolicy", obj.get("preemptionPolicy"), policies)
 
 
 def update_priority_class(new: Object, old: Object) -> Errors:

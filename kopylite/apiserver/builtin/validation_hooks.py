@@ -130,9 +130,10 @@ def _hook_client(client: Object, path: str) -> Errors:
         return found
     if service is None or url is not None:
         return [required(path, "exactly one of url or service is required")]
-    for field in ("name", "namespace"):
+    # The server takes the one for the other.
+    for field, shown in (("namespace", "name"), ("name", "namespace")):
         if not service[field]:
-            found.append(required(f"{path}.service.{field}"))
+            found.append(required(f"{path}.service.{shown}"))
     if service.get("path") is not None:
         found += _url_path(service["path"], f"{path}.service.path")
     return found + checks.port_number(f"{path}.service.port", service.get("port", 443))

@@ -9,7 +9,7 @@ from kopylite.apiserver.builtin import checks
 from kopylite.apiserver.builtin.checks import Errors, Object
 from kopylite.apiserver.builtin.validation_containers import PROTOCOLS
 from kopylite.apiserver.schema.field_errors import RawText, duplicate, forbidden, invalid, required, unsupported
-from kopylite.apiserver.schema.names import label_errors, path_segment_errors, subdomain_errors
+from kopylite.apiserver.schema.names import label_errors, label_value_errors, path_segment_errors, subdomain_errors
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _WILDCARD = re.compile(rf"\*\.{_LABEL}(\.{_LABEL})*")
@@ -222,6 +222,8 @@ def endpoint_slice(obj: Object) -> Errors:
             found.append(duplicate(f"ports[{index}].name", name))
         names.add(name)
         found += checks.one_of(f"ports[{index}].protocol", port.get("protocol"), PROTOCOLS, needed=True)
+        if port.get("appProtocol"):
+            found += checks.qualified_name(f"ports[{index}].appProtocol", port["appProtocol"])
     for index, endpoint in enumerate(obj.get("endpoints") or ()):
         addresses = endpoint.get("addresses") or ()
         if not addresses:
@@ -232,7 +234,19 @@ def endpoint_slice(obj: Object) -> Errors:
                 found += checks.ip_address(where, address) or _family(where, address, kind)
             elif kind == "FQDN":
                 found += checks.texts(where, address, subdomain_errors(address))
+        found += _endpoint(endpoint, f"endpoints[{index}]")
     return [*checks.one_of("addressType", kind, ("FQDN", "IPv4", "IPv6"), needed=True), *found]
+
+
+def _endpoint(endpoint: Object, path: str) -> Errors:
+    found = checks.optional(label_errors, f"{path}.hostname", endpoint.get("hostname"))
+    found += checks.subdomain(f"{path}.nodeName", endpoint.get("nodeName"))
+    hints = endpoint.get("hints") or {}
+    for field, check in (("forZones", label_value_errors), ("forNodes", subdomain_errors)):
+        for index, hint in enumerate(hints.get(field) or ()):
+            where, name = f"{path}.hints.{field}[{index}].name", hint.get("name", "")
+            found += checks.texts(where, name, check(name))
+    return found
 
 
 def _family(path: str, address: str, kind: str) -> Errors:

@@ -47,6 +47,8 @@ def service(obj: Object) -> Errors:
                 text = "may not be used when `type` is 'ClusterIP'"
                 found.append(forbidden(f"spec.ports[{index}].nodePort", text))
     found += _load_balancer(spec)
+    if kind == "LoadBalancer" and spec.get("loadBalancerClass"):
+        found += checks.qualified_name("spec.loadBalancerClass", spec["loadBalancerClass"])
     spread = spec.get("trafficDistribution")
     if spread is not None and spread not in _SPREADS:
         found.append(unsupported("spec.trafficDistribution", spread, _SPREADS))
@@ -225,6 +227,7 @@ def service_status(new: Object, old: Object) -> Errors:
         return [forbidden("status.loadBalancer.ingress", text)]
     found: Errors = []
     for index, entry in enumerate(ingress):
+        found += checks.one_of(f"status.loadBalancer.ingress[{index}].ipMode", entry.get("ipMode"), ("Proxy", "VIP"))
         if entry.get("ip"):
             found += checks.ip_address(f"status.loadBalancer.ingress[{index}].ip", entry["ip"])
         found += checks.subdomain(f"status.loadBalancer.ingress[{index}].hostname", entry.get("hostname"))

@@ -158,9 +158,8 @@ def csi_storage_capacity(obj: Object) -> Errors:
     name = obj["storageClassName"]
     found += checks.texts("storageClassName", name, subdomain_errors(name))
     found += checks.label_selector(obj.get("nodeTopology"), "nodeTopology")
-    for field in ("capacity", "maximumVolumeSize"):
-        if obj.get(field) is not None:
-            found += checks.quantity_not_negative(field, obj[field])
+    if obj.get("capacity") is not None:
+        found += checks.quantity_not_negative("capacity", obj["capacity"])
     return found
 
 

@@ -52,6 +52,8 @@ def workload(*path: str, named: bool = True) -> Warn:
         for name in path:
             template = template.get(name) or {}
         found = _name(obj, "Pod names and hostnames") if named and old is None else []
+        if obj.get("kind") == "StatefulSet" and (obj["spec"].get("revisionHistoryLimit") or 0) < 0:
+            found.append(f"spec.revisionHistoryLimit: {_NEGATIVE_HISTORY}")
         return [*found, *_pod_spec(template.get("spec") or {}, f"{field}.spec")]
 
     return warn
@@ -134,6 +136,7 @@ def _containers(spec: Object, path: str) -> Iterator[str]:
             names.add(name)
 
 
+_NEGATIVE_HISTORY = "a negative value retains all historical revisions; a value >= 0 is recommended"
 _GO_PORT = (
     ("Name", "name", ""),
     ("HostPort", "hostPort", 0),
@@ -210,6 +213,15 @@ _TOKENS_IN_ATTRIBUTES = (
     "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible "
     "logging of tokens in volume attributes"
 )
+
+
+def node(obj: Object, old: Object | None) -> list[str]:
+    found = []
+    if obj["spec"].get("configSource") is not None:
+        found.append("spec.configSource: the feature is no longer supported")
+    if obj["spec"].get("externalID"):
+        found.append("spec.externalID: this field is deprecated, and is unused by Kubernetes")
+    return found
 
 
 def csi_driver(obj: Object, old: Object | None) -> list[str]:

@@ -208,10 +208,11 @@ def selector_text(selector: Any) -> str:
     if not isinstance(selector, dict):
         return str(selector or "")
     labels = selector.get("matchLabels", {} if "matchExpressions" in selector else selector)
-    terms = [f"{key}={value}" for key, value in labels.items()]
+    terms = [(key, f"{key}={value}") for key, value in labels.items()]
     for expression in selector.get("matchExpressions", ()):
         key, operator = expression["key"], expression["operator"]
         values = ",".join(sorted(expression.get("values") or ()))
         forms = {"In": f"{key} in ({values})", "NotIn": f"{key} notin ({values})", "Exists": key}
-        terms.append(forms.get(operator, f"!{key}"))
-    return ",".join(sorted(terms))
+        terms.append((key, forms.get(operator, f"!{key}")))
+    # By key, and as they come where a key has several.
+    return ",".join(text for _, text in sorted(terms, key=lambda term: str(term[0])))
