@@ -21,3 +21,13 @@ def require(condition: object, reason: str) -> None:
 def require_real_server() -> None:
     """The binaries of a real control plane."""
     require(find_assets(), "no kube-apiserver and etcd: let KUBEBUILDER_ASSETS name their folder")
+
+
+def require_open_files(count: int) -> None:
+    """That this process may have so many files open at once; the limit is raised as far as it may be."""
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = count if hard == resource.RLIM_INFINITY else min(hard, count)
+    require(most >= count, f"{count} open files are needed, and ulimit -n allows {most}")
+    if soft != resource.RLIM_INFINITY and soft < count:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (count, hard))

@@ -19,8 +19,9 @@ from kopylite.errors import ApiError, GatewayTimeout
 
 # Upstream compresses answers from 128 KiB on.
 _COMPRESS_BYTES = 128 * 1024
-# How long a body may stand still.
+# How long a body may stand still, and how long the whole may take: upstream gives a request 60 s, its body included.
 _BODY_IDLE_SECONDS = 30.0
+_BODY_SECONDS = 60.0
 # All warnings of an answer together; upstream truncates there.
 _MAX_WARNING_BYTES = 4096
 
@@ -116,26 +117,32 @@ def _line(request: Request, response: Response) -> bytes:
 
 
 async def _read(http: web.BaseRequest) -> bytes:
-    """The whole body. Raises RequestEntityTooLarge, without reading on."""
+    """The whole body.
+
+    Raises:
+        RequestEntityTooLarge: without reading on.
+        GatewayTimeout: the client has stopped in the middle of its body, or sends it too slowly.
+    """
     if not http.body_exists:
         return b""
     parts: list[bytes] = []
     size = 0
-    while part := await _next_part(http):
-        size += len(part)
-        if size > MAX_BODY_BYTES:
-            raise too_large()
-        parts.append(part)
+    try:
+        async with asyncio.timeout(_BODY_SECONDS):
+            while part := await _next_part(http):
+                size += len(part)
+                if size > MAX_BODY_BYTES:
+                    raise too_large()
+                parts.append(part)
+    except TimeoutError:
+        raise GatewayTimeout("Timeout: the body of the request did not come in time") from None
     return b"".join(parts)
 
 
 async def _next_part(http: web.BaseRequest) -> bytes:
-    """Raises GatewayTimeout: the client has stopped in the middle of its body."""
-    try:
-        async with asyncio.timeout(_BODY_IDLE_SECONDS):
-            return await http.content.readany()
-    except TimeoutError:
-        raise GatewayTimeout("Timeout: the body of the request did not come") from None
+    """Raises TimeoutError."""
+    async with asyncio.timeout(_BODY_IDLE_SECONDS):
+        return await http.content.readany()
 
 
 def _certificate(http: web.BaseRequest) -> tuple[Mapping[str, Any] | None, bytes]:

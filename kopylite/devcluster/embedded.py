@@ -48,6 +48,7 @@ class ServerParams(TypedDict, total=False):
         port: where to listen; left out: a free one.
         data_sync: whether each write to the data file waits for the disk (the default). Off, only a loss of power can
             take the last ones; a killed process loses nothing either way.
+        token: the bearer token of the administrator; left out: a random one.
     """
 
     rbac: bool
@@ -55,6 +56,7 @@ class ServerParams(TypedDict, total=False):
     minor: int
     port: int
     data_sync: bool
+    token: str
 
 
 class EmbeddedCluster(Cluster):

@@ -35,11 +35,12 @@ VERSION = "v1.37.2"
 FUNCTION_SECONDS = 150.0
 # What test-cmd.sh starts the real server with; ServiceAccount admission would wait for accounts.
 FLAGS = {
+    "authorization-mode": "RBAC,AlwaysAllow",
     "enable-admission-plugins": "LimitRanger,ResourceQuota",
     "disable-admission-plugins": "ServiceAccount,DefaultStorageClass,DefaultTolerationSeconds,"
     "MutatingAdmissionWebhook,ValidatingAdmissionWebhook,StorageObjectInUseProtection",
 }
-# Of the real server's administrator, beside the client certificate; the embedded one's is in its kubeconfig.
+# Of the administrator; functions have it in their text.
 TOKEN = "admin-token"
 # Its part on the embedded server is also the admission of service accounts, which FLAGS turns off.
 PUBLISHER = "namespace-publisher"
@@ -97,14 +98,14 @@ class Runner:
 
     async def _passes(self, name: str) -> bool:
         config = yaml.safe_load(self._cluster.kubeconfig.read_text())
-        server, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+        server = config["clusters"][0]["cluster"]
         environment = {
             "PATH": f"{os.environ['KUBEBUILDER_ASSETS']}:{os.environ['PATH']}",
             "TERM": "xterm",
             "KUBE_ROOT": str(self._root),
             "SECURE_API_PORT": server["server"].rpartition(":")[2],
             "SERVER_CERTIFICATE": server["certificate-authority-data"],
-            "ADMIN_TOKEN": user.get("token", TOKEN),
+            "ADMIN_TOKEN": TOKEN,
             "TEST_KUBECONFIG": str(self._cluster.kubeconfig),
         }
         with tempfile.TemporaryDirectory(prefix="testcmd-", ignore_cleanup_errors=True) as folder:
@@ -137,7 +138,7 @@ async def compare(root: Path, names: list[str], logs: Path | None, limit: float)
     async with anyio.create_task_group() as group:
         group.start_soon(fill, 0, EnvTest(controllers=True, flags={**FLAGS, "token-auth-file": str(tokens)}))
         controllers = [name for name in NAMES if name != PUBLISHER]
-        embedded = EmbeddedCluster(controllers=controllers, simulator=Simulation(nodes=0), rbac=False)
+        embedded = EmbeddedCluster(controllers=controllers, simulator=Simulation(nodes=0), rbac=False, token=TOKEN)
         embedded.hooks.before.append(no_scheduler)
         group.start_soon(fill, 1, embedded)
     return tuple(results)

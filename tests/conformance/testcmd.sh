@@ -16,6 +16,7 @@ export HOME=$KUBE_TEMP LANG=C ALLOW_SKEW=1 SUPPORTED_RESOURCES="*"
 # init.sh gives the libraries a git tree and a Go tool chain to look at; neither is needed to run kubectl.
 source "$KUBE_ROOT/hack/lib/init.sh"
 source "$KUBE_ROOT/hack/lib/test.sh"
+THIS_PLATFORM_BIN=$(dirname "$(command -v kubectl)")
 source "$KUBE_ROOT/test/cmd/legacy-script.sh"
 kube::util::ensure-gnu-sed
 

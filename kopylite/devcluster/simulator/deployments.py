@@ -21,10 +21,12 @@ from kopylite.devcluster.simulator.workloads import (
 app = App("deployment-controller")
 
 REVISION = "deployment.kubernetes.io/revision"
+HISTORY = "deployment.kubernetes.io/revision-history"
+HISTORY = "deployment.kubernetes.io/revision-history"
 DESIRED, MAXIMUM = "deployment.kubernetes.io/desired-replicas", "deployment.kubernetes.io/max-replicas"
 HASH = "pod-template-hash"
 _NOT_COPIED = ("kubectl.kubernetes.io/last-applied-configuration", REVISION, DESIRED, MAXIMUM,
-               "deployment.kubernetes.io/revision-history", "deprecated.deployment.rollback.to")  # fmt: skip
+               HISTORY, "deprecated.deployment.rollback.to")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,8 @@ async def _provide(ctx: Context, deployment: Unstructured, sets: Sets, rollout: 
         REVISION: str(max(revision, present)),
     }
     annotations |= {key: value for key, value in deployment.annotations.items() if key not in _NOT_COPIED}
+    if sets.new and 0 < present < revision:  # a rollback: it tells all the numbers that it had
+        annotations[HISTORY] = ",".join(filter(None, (sets.new.annotations.get(HISTORY), str(present))))
     if sets.new is None:
         new = await _create(ctx, deployment, annotations, rollout)
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import gzip
 import json
@@ -18,6 +19,7 @@ from kopylite.apiserver.request.request import Request, Response
 from kopylite.apiserver.server import ApiServer, ApiServerOptions
 from kopylite.apiserver.storage.store import HISTORY_BYTES
 from kopylite.apiserver.world import Disconnect
+from tests.machine import require_open_files
 from tests.unit.apiserver.conftest import CONFIG_MAPS, CRDS, WIDGETS, Api, widget_crd
 
 EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
@@ -27,6 +29,7 @@ EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
 async def listening(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ApiServer]:
     monkeypatch.setattr(server_module, "_IDLE_SECONDS", 1.0)
     monkeypatch.setattr(front, "_BODY_IDLE_SECONDS", 0.2)
+    monkeypatch.setattr(front, "_BODY_SECONDS", 1.0)
     async with ApiServer(ApiServerOptions(anonymous=True)) as server:
         yield server
 
@@ -51,8 +54,42 @@ async def test_a_body_that_stands_still_is_answered_and_closed(listening: ApiSer
     assert answer.startswith(b"HTTP/1.1 504 ")
 
 
+async def drip(server: ApiServer, head: bytes) -> bytes:
+    """Send a head at once and then a byte from time to time; everything that comes back until the server closes."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    writer.write(head)
+
+    async def send_for_ever() -> None:
+        while True:
+            writer.write(b"x")
+            await anyio.sleep(0.05)
+
+    with anyio.fail_after(30):
+        async with anyio.create_task_group() as group:
+            group.start_soon(send_for_ever)
+            answer = b""
+            with contextlib.suppress(ConnectionError):
+                while part := await reader.read(1000):
+                    answer += part
+            group.cancel_scope.cancel()
+    writer.close()
+    return answer
+
+
+@pytest.mark.parametrize("length", ["Content-Length: 100000", "Transfer-Encoding: chunked\r\n\r\n1000"])
+async def test_a_body_that_drips_is_answered_and_closed(listening: ApiServer, length: str) -> None:
+    head = f"POST {CONFIG_MAPS} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{length}\r\n"
+    answer = await drip(listening, head.encode() + (b"" if "chunked" in length else b"\r\n"))
+    assert answer.startswith(b"HTTP/1.1 504 ")
+
+
+async def test_a_head_that_drips_is_closed(listening: ApiServer) -> None:
+    assert await drip(listening, b"GET /version HTTP/1.1\r\nHost: localhost\r\nX-Slow: ") == b""
+
+
 async def test_more_half_sent_requests_than_files_by_default_stop_nobody(listening: ApiServer) -> None:
-    slow = [await asyncio.open_connection("127.0.0.1", listening.port) for _ in range(300)]
+    require_open_files(3000)
+    slow = [await asyncio.open_connection("127.0.0.1", listening.port) for _ in range(1100)]
     for _, writer in slow:
         writer.write(b"GET /version HTTP/1.1\r\n")
     answer = await exchange(listening, b"GET /version HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
