@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import Any
 
 from aiohttp import web
@@ -16,6 +17,7 @@ from kopylite.apiserver.core import MAX_BODY_BYTES, Core, error_response, too_la
 from kopylite.apiserver.request.request import Request, Response, parse_query, parse_target
 from kopylite.apiserver.world import Disconnect
 from kopylite.errors import ApiError, GatewayTimeout
+from kopylite.serving.protocol import QuietServer
 
 # Upstream compresses answers from 128 KiB on.
 _COMPRESS_BYTES = 128 * 1024
@@ -40,6 +42,8 @@ class Front:
         self._impersonator = Impersonator(core.authorizer, core.world.minor)
 
     async def __call__(self, http: web.BaseRequest) -> web.StreamResponse:
+        if http.version.major != 1:
+            return refusal(505, ": unsupported protocol version")
         headers = {name.lower(): value for name, value in http.headers.items()}
         request = Request(http.method, http.path, parse_query(http.query_string), headers)
         try:
@@ -108,6 +112,20 @@ class Front:
         for text in bounded_warnings(response.warnings):
             headers.add("Warning", text)
         return headers
+
+
+class FrontServer(QuietServer):
+    """Refuses what is no HTTP in the words of Go's server."""
+
+    def refusal(self, status: int) -> web.Response:
+        return refusal(status)
+
+
+def refusal(status: int, why: str = "") -> web.Response:
+    text = f"{status} {HTTPStatus(status).phrase}{why}"
+    response = web.Response(status=status, text=text, headers={"Content-Type": "text/plain; charset=utf-8"})
+    response.force_close()
+    return response
 
 
 def _line(request: Request, response: Response) -> bytes:

@@ -177,13 +177,12 @@ class ApiServer:
     async def _listen(self, stack: AsyncExitStack) -> None:
         from aiohttp import web
 
-        from kopylite.apiserver.front import Front
+        from kopylite.apiserver.front import Front, FrontServer
 
         # A client that leaves ends its watch: the place in the history must not be held for nobody.
-        server = web.Server(
+        server = FrontServer(
             Front(self.core, self.assembly.authenticator, self.options.host),
             handler_cancellation=True,
-            access_log=None,
             keepalive_timeout=_IDLE_SECONDS,
             max_line_size=_MAX_HEADER_BYTES,
             max_field_size=_MAX_HEADER_BYTES,

@@ -14,6 +14,7 @@ from aiohttp.web_protocol import RequestHandler
 
 from kopylite.errors import UsageError
 from kopylite.serving.address import Address
+from kopylite.serving.protocol import QuietServer
 from kopylite.serving.routes import Answer, Query, RouteHandler
 
 logger = logging.getLogger(__name__)
@@ -29,9 +30,6 @@ MAX_LINE_BYTES = 8190
 MAX_HEADERS = 100
 
 _REASONS = {400: "the request is no HTTP, or its headers are too large", 500: "the answer failed; the log has why"}
-
-# aiohttp logs what it cannot parse with a traceback that quotes it, tokens included.
-_MUTE = logging.Logger("kopylite.serving.http", logging.CRITICAL + 1)
 
 
 class HttpServer:
@@ -52,8 +50,6 @@ class HttpServer:
         self.paths = tuple(routes)
         server = _Server(
             self._respond,
-            access_log=None,
-            logger=_MUTE,
             keepalive_timeout=IDLE_SECONDS,
             lingering_time=1.0,
             max_line_size=MAX_LINE_BYTES,
@@ -108,17 +104,16 @@ class HttpServer:
         return _response(answer)
 
 
-class _Server(web.Server):
-    """Keeps the number of connections, and what aiohttp says of a request that it cannot read, within bounds."""
+class _Server(QuietServer):
+    """Keeps the number of connections within bounds."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._settings = kwargs
+    def __init__(self, handler: Any, **settings: Any) -> None:
+        super().__init__(handler, **settings)
         # The oldest first.
         self._open: dict[RequestHandler, Any] = {}
 
-    def __call__(self) -> RequestHandler:
-        return _Protocol(self, loop=self._loop, **self._settings)
+    def refusal(self, status: int) -> web.Response:
+        return _response(_text(status, _REASONS.get(status, "the request cannot be answered")))
 
     def connection_made(self, handler: RequestHandler, transport: Any) -> None:
         super().connection_made(handler, transport)
@@ -130,20 +125,6 @@ class _Server(web.Server):
     def connection_lost(self, handler: RequestHandler, exc: BaseException | None = None) -> None:
         self._open.pop(handler, None)
         super().connection_lost(handler, exc)
-
-
-class _Protocol(RequestHandler):
-    def handle_error(
-        self,
-        request: web.BaseRequest,
-        status: int = 500,
-        exc: BaseException | None = None,
-        message: str | None = None,
-    ) -> web.StreamResponse:
-        """Not aiohttp's own, which quotes what it could not read."""
-        response = _response(_text(status, _REASONS.get(status, "the request cannot be answered")))
-        response.force_close()
-        return response
 
 
 def _text(status: int, text: str) -> Answer:
