@@ -129,6 +129,7 @@ class Assembly:
         core.special["", "serviceaccounts", "token"] = TokenRequests(self.world, self._tokens).create
         core.special.update(connections.handlers(self.world))
         core.special["", "pods", "binding"] = pods.bind
+        core.special["", "bindings", ""] = pods.bind
         core.special["", "pods", "eviction"] = pods.evict
 
     def _objects(self, storage: str) -> Iterator[dict[str, Any]]:

@@ -16,13 +16,13 @@ from kopylite.apiserver.reads.watches import Watch
 from kopylite.apiserver.request.bodies import decode_body
 from kopylite.apiserver.request.log import AccessLog
 from kopylite.apiserver.request.negotiation import Media, accept_media
-from kopylite.apiserver.request.options import delete_options, list_options, write_options
+from kopylite.apiserver.request.options import check_timeout, delete_options, list_options, write_options
 from kopylite.apiserver.request.request import Request, Response, Target, parse_target
 from kopylite.apiserver.resources.registry import Resource
 from kopylite.apiserver.slices import in_slices
 from kopylite.apiserver.world import Call, Disconnect, World, not_found, qualified_details
 from kopylite.apiserver.writes.decoding import check_namespace_matches, decode_object, read_delete_options
-from kopylite.apiserver.writes.patches import patch
+from kopylite.apiserver.writes.patches import checked_form, patch
 from kopylite.apiserver.writes.writer import UpdatePolicy, Writer, Written, check_name
 from kopylite.errors import (
     ApiError,
@@ -136,6 +136,7 @@ class Core:
             early = await hook(request)
             if early is not None:
                 return early
+        check_timeout(request, target)
         check(self.authorizer, request.user, target)
         if "//" in request.path:
             return page_not_found()
@@ -202,6 +203,8 @@ class Core:
         verb = call.target.verb
         if verb == "watch":
             return await self._watch(call)
+        if verb == "patch":
+            checked_form(call)  # what comes in is looked at before what shall go out
         media = accept_media(call.request, collection=verb in _COLLECTION_VERBS, custom=call.resource.custom)
         if verb == "get":
             return Response(body=await self.reader.get(call, media), content_type=media.type)

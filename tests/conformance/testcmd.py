@@ -35,7 +35,6 @@ VERSION = "v1.37.2"
 FUNCTION_SECONDS = 150.0
 # What test-cmd.sh starts the real server with; ServiceAccount admission would wait for accounts.
 FLAGS = {
-    "authorization-mode": "RBAC,AlwaysAllow",
     "enable-admission-plugins": "LimitRanger,ResourceQuota",
     "disable-admission-plugins": "ServiceAccount,DefaultStorageClass,DefaultTolerationSeconds,"
     "MutatingAdmissionWebhook,ValidatingAdmissionWebhook,StorageObjectInUseProtection",
@@ -72,6 +71,16 @@ def functions(root: Path) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+# Upstream's server allows everything, by a flag that would also turn anonymous requests off: of whom functions ask.
+ALLOWED = {
+    "apiVersion": "rbac.authorization.k8s.io/v1",
+    "kind": "ClusterRoleBinding",
+    "metadata": {"name": "test-cmd-allowed"},
+    "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+    "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "bob"}],
+}
+
+
 class Runner:
     """Runs functions on one server."""
 
@@ -85,16 +94,17 @@ class Runner:
         """Whether each passed; what had no time to begin is not in it."""
         found: dict[str, bool] = {}
         async with self._cluster:
-            await self._add_node()
+            await self._prepare()
             for name in names:
                 if anyio.current_time() > self._until:
                     break
                 found[name] = await self._passes(name)
         return found
 
-    async def _add_node(self) -> None:
+    async def _prepare(self) -> None:
         async with self._cluster.client() as client:
-            await client.create(Unstructured(NODE))
+            for obj in (NODE, ALLOWED):
+                await client.create(Unstructured(obj))
 
     async def _passes(self, name: str) -> bool:
         config = yaml.safe_load(self._cluster.kubeconfig.read_text())

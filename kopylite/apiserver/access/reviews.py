@@ -97,8 +97,11 @@ class Reviews:
         return self._answer(call, review, status)
 
     def _read(self, call: Call) -> dict[str, Any]:
+        accept_media(call.request, views=False)  # before the body is looked at
+        write_options(call.request, "CreateOptions")
         group = call.resource.group.partition(".")[0]
-        given = read_typed(call.request, f"io.k8s.api.{group}.{call.resource.version}.{call.resource.kind}")
+        name = f"io.k8s.api.{group}.{call.resource.version}.{call.resource.kind}"
+        given = read_typed(call.request, name, call.resource.api_version)
         head = {"kind": call.resource.kind, "apiVersion": call.resource.api_version}
         metadata = {key: value for key, value in (given.get("metadata") or {}).items() if value}
         check_namespace_matches(call, metadata)

@@ -42,7 +42,8 @@ class TokenRequests:
 
     async def create(self, call: Call) -> Response:
         """POST. Raises NotFound, Invalid, Conflict or BadRequest."""
-        given = read_typed(call.request, _REQUEST)
+        accept_media(call.request, views=False)  # before the body is looked at
+        given = read_typed(call.request, _REQUEST, "authentication.k8s.io/v1")
         sent = {key: value for key, value in (given.get("metadata") or {}).items() if value}
         check_namespace_matches(call, sent)
         account = self._account(call, sent)

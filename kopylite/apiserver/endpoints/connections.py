@@ -203,11 +203,20 @@ def _unreachable(host: str, port: int | str) -> str:
 def handlers(world: World) -> dict[tuple[str, str, str], Callable[[Call], Awaitable[Response]]]:
     """By group, plural and sub-resource."""
     connections = Connections(world)
-    streams = {("", "pods", name): connections.stream for name in ("exec", "attach", "portforward")}
-    return {
-        **streams,
-        ("", "pods", "log"): connections.log,
+    dialled = {("", "pods", name): connections.stream for name in ("exec", "attach", "portforward")} | {
         ("", "pods", "proxy"): connections.pod_proxy,
         ("", "nodes", "proxy"): connections.node_proxy,
         ("", "services", "proxy"): connections.service_proxy,
     }
+    return {("", "pods", "log"): connections.log, **{key: _never_dry(handler) for key, handler in dialled.items()}}
+
+
+def _never_dry(handler: Callable[[Call], Awaitable[Response]]) -> Callable[[Call], Awaitable[Response]]:
+    """A connection cannot be tried out."""
+
+    async def checked(call: Call) -> Response:
+        if call.request.method not in ("GET", "HEAD") and "dryRun" in call.request.query:
+            raise BadRequest("dryRun is not supported")
+        return await handler(call)
+
+    return checked

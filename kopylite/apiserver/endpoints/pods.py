@@ -13,7 +13,7 @@ from kopylite.apiserver.request.negotiation import accept_media
 from kopylite.apiserver.request.options import WriteOptions, delete_options, write_options
 from kopylite.apiserver.request.request import Response
 from kopylite.apiserver.world import Call, World
-from kopylite.apiserver.writes.decoding import read_typed
+from kopylite.apiserver.writes.decoding import check_namespace_matches, read_typed
 from kopylite.apiserver.writes.metadata import timestamp
 from kopylite.apiserver.writes.writer import PATCH_RETRIES, UpdatePolicy, Writer
 from kopylite.errors import BadRequest, Conflict
@@ -32,13 +32,22 @@ class PodEndpoints:
         self._deleter = deleter
 
     async def bind(self, call: Call) -> Response:
-        """Assign a pod to a node, once. Raises NotFound, Conflict, BadRequest."""
-        binding = read_typed(call.request, "io.k8s.api.core.v1.Binding")
-        if (binding.get("metadata") or {}).get("name") != call.target.name:
+        """Assign a pod to a node, once; by pods/binding or by bindings. Raises NotFound, Conflict, BadRequest."""
+        binding = read_typed(call.request, "io.k8s.api.core.v1.Binding", "v1")
+        metadata, target = binding.get("metadata") or {}, binding.get("target") or {}
+        check_namespace_matches(call, metadata)
+        name = metadata.get("name") or ""
+        if not call.target.name and not name:
+            raise BadRequest("Name parameter required.")
+        if call.target.name not in ("", name):
             raise BadRequest("name in URL does not match name in Binding object")
-        node = (binding.get("target") or {}).get("name")
+        # The real server tells these two with a 500.
+        if target.get("kind") not in (None, "", "Node"):
+            raise BadRequest(f'target.kind: Unsupported value: "{target["kind"]}": supported values: "Node", "<empty>"')
+        node = target.get("name")
         if not node:
-            raise BadRequest("target.name is required")
+            raise BadRequest("target.name: Required value")
+        call = self._of_pod(call, name)
 
         def assign(live: dict[str, Any] | None) -> dict[str, Any]:
             assert live is not None, "a binding never creates"
@@ -53,9 +62,16 @@ class PodEndpoints:
         await self._writer.update(call, assign, options, _UNOWNED)
         return self._success(call)
 
+    def _of_pod(self, call: Call, name: str) -> Call:
+        """The call as one about pods/binding, whatever path it came by."""
+        pods = self._world.registry.find("", "v1", "pods")
+        assert pods is not None, "built in"
+        target = replace(call.target, resource="pods", name=name, subresource="binding")
+        return replace(call, resource=pods, target=target)
+
     async def evict(self, call: Call) -> Response:
         """Delete a pod by the Eviction API. Disruption budgets are not weighed. Raises NotFound."""
-        eviction = read_typed(call.request, "io.k8s.api.policy.v1.Eviction")
+        eviction = read_typed(call.request, "io.k8s.api.policy.v1.Eviction", "policy/v1")
         deleting = delete_options(call.request, eviction.get("deleteOptions"))
         reason = {"reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting"}
 

@@ -21,9 +21,9 @@ from kopylite.apiserver.request.selectors import selector_text
 from kopylite.apiserver.resources.registry import Column, Resource, ScalePaths
 from kopylite.apiserver.schema.field_errors import invalid, invalid_error
 from kopylite.apiserver.world import Call, World, object_in
-from kopylite.apiserver.writes.decoding import read_typed, typed
+from kopylite.apiserver.writes.decoding import check_namespace_matches, read_typed, typed
 from kopylite.apiserver.writes.metadata import timestamp
-from kopylite.apiserver.writes.patches import APPLY_PATCH, applied_config, check_media_type, patch_function
+from kopylite.apiserver.writes.patches import APPLY_PATCH, applied_config, checked_form, patch_function
 from kopylite.apiserver.writes.writer import PATCH_RETRIES, UpdatePolicy, Writer, check_name
 from kopylite.errors import ApiError, BadRequest, InternalError, NotFound
 
@@ -44,6 +44,9 @@ class ScaleEndpoint:
         paths = call.resource.scale
         if paths is None:
             raise NotFound("the server could not find the requested resource")
+        if call.target.verb == "patch":
+            checked_form(call)
+        accept_media(call.request, custom=call.resource.custom)
         if call.target.verb == "get":
             for hook in self._world.hooks.read:
                 await hook(call)
@@ -57,9 +60,10 @@ class ScaleEndpoint:
 
     async def _update(self, call: Call, paths: ScalePaths) -> Response:
         options = write_options(call.request, "UpdateOptions")
-        given = read_typed(call.request, _SCALE_TYPE)
+        given = read_typed(call.request, _SCALE_TYPE, "")
         _check_kind(given)
         metadata = given.get("metadata") or {}
+        check_namespace_matches(call, metadata)
         if metadata.get("name", call.target.name) != call.target.name:
             named = metadata["name"]
             raise BadRequest(
@@ -68,8 +72,7 @@ class ScaleEndpoint:
         return await self._write(call, paths, options, lambda _: given, retries=0)
 
     async def _patch(self, call: Call, paths: ScalePaths) -> Response:
-        form = call.request.headers.get("content-type", "").split(";")[0].strip().lower()
-        check_media_type(call, form)
+        form = checked_form(call)
         if form == APPLY_PATCH:
             return await self._apply(call, paths)
         options = write_options(call.request, "PatchOptions")

@@ -8,7 +8,7 @@ from typing import Any
 
 from kopylite.apiserver.request.negotiation import accept_media
 from kopylite.apiserver.request.request import Request, Response
-from kopylite.errors import MethodNotAllowed
+from kopylite.errors import MethodNotAllowed, NotFound
 
 CHECKS = ("ping", "log", "etcd", "informer-sync", "poststarthook/start-apiextensions-controllers")
 OLDEST_MINOR, NEWEST_MINOR = 32, 37
@@ -46,7 +46,9 @@ def version_info(minor: int) -> dict[str, Any]:
 
 
 def respond_version(request: Request, minor: int) -> Response:
-    """Raises MethodNotAllowed, NotAcceptable."""
+    """Raises NotFound, MethodNotAllowed, NotAcceptable."""
+    if request.path.rstrip("/") != "/version":
+        raise NotFound("the server could not find the requested resource")
     if request.method != "GET":
         raise MethodNotAllowed("the server does not allow this method on the requested resource")
     media = accept_media(request, views=False, binary=False)

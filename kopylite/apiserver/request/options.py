@@ -7,10 +7,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kopylite.apiserver.request.request import Request, is_true
+from kopylite.apiserver.request.request import Request, Target, is_true
 from kopylite.apiserver.request.selectors import Selector, parse_field_selector, parse_label_selector
-from kopylite.apiserver.schema.field_errors import FieldError, forbidden, invalid, invalid_error, required, unsupported
+from kopylite.apiserver.schema.field_errors import (
+    FieldError,
+    forbidden,
+    go_quote,
+    invalid,
+    invalid_error,
+    required,
+    unsupported,
+)
 from kopylite.errors import ApiError, BadRequest, InternalError
+from kopylite.objects.wireformats import parse_duration
 
 _OPTIONS_GROUP = "meta.k8s.io"
 _INTEGER = re.compile(r"[+-]?(?=[0-9])0*+([0-9]*+)")
@@ -19,6 +28,38 @@ _MAX_DIGITS = 20
 FIELD_VALIDATIONS = ("Ignore", "Strict", "Warn")
 PROPAGATION_POLICIES = ("Foreground", "Background", "Orphan")
 APPLY_CONTENT_TYPES = ("application/apply-patch+yaml", "application/apply-patch+cbor")
+
+
+# Go's durations, a part at a time. Possessive: a text of digits alone would take quadratic time otherwise.
+_DURATION_PART = re.compile(r"([0-9]*+)(\.?[0-9]*+)([^0-9.]*+)")
+_UNITS = ("ns", "us", "µs", "μs", "ms", "s", "m", "h")
+# Their sub-resources, and watches, end when the client wants them to.
+_LONG_RUNNING = ("attach", "exec", "proxy", "log", "portforward")
+
+
+def check_timeout(request: Request, target: Target) -> None:
+    """Raises BadRequest: the `timeout` of the request is no duration."""
+    text = request.param("timeout")
+    if text and target.verb != "watch" and target.subresource not in _LONG_RUNNING:
+        try:
+            parse_duration(text)
+        except ValueError:
+            problem = _duration_problem(text)
+            raise BadRequest(f"invalid timeout specified in the request URL - time: {problem}") from None
+
+
+def _duration_problem(text: str) -> str:
+    """In the words of Go's parser."""
+    quoted, rest = go_quote(text), text.lstrip("+-") if text[:1] in "+-" else text
+    while (
+        rest and (match := _DURATION_PART.match(rest)) and any(character.isdigit() for character in match[1] + match[2])
+    ):
+        if not match[3]:
+            return f"missing unit in duration {quoted}"
+        if match[3] not in _UNITS:
+            return f"unknown unit {go_quote(match[3])} in duration {quoted}"
+        rest = rest[match.end() :]
+    return f"invalid duration {quoted}"
 
 
 def _fail(kind: str, errors: list[FieldError]) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from kopylite.apiserver.builtin.data import documents, kinds_of
 from kopylite.apiserver.builtin.scalars import Reading, Undecodable
 from kopylite.apiserver.builtin.strategies import CODECS
 from kopylite.apiserver.reads.views import go_package
@@ -40,15 +41,9 @@ def check_kind(resource: Resource, obj: dict[str, Any]) -> None:
     if not isinstance(api_version, str) or not isinstance(kind, str):
         raise BadRequest(f"the object provided is unrecognized (must be of type {resource.kind})")
     if (api_version, kind) != (resource.api_version, resource.kind):
-        version = api_version.rpartition("/")[2]
         if resource.custom:
             raise _custom_kind_error(resource, obj)
-        internal = f"{go_package(resource)}.{resource.kind}"
-        package = api_version.rpartition("/")[2]
-        reason = f"converting ({package}.{kind}) to ({internal}): unknown conversion"
-        if kind == resource.kind:  # no other version or group has it
-            reason = f'no kind "{kind}" is registered for version "{api_version}" in scheme "pkg/runtime/scheme.go:111"'
-        raise BadRequest(f'{kind} in version "{version}" cannot be handled as a {resource.kind}: {reason}')
+        raise _other_kind(api_version, kind, resource.kind, go_package(resource))
     obj["apiVersion"], obj["kind"] = api_version, kind
 
 
@@ -89,17 +84,35 @@ def decode_object(call: Call, obj: dict[str, Any], duplicates: Sequence[str], fi
     return canonical(obj)
 
 
-def read_typed(request: Request, name: str) -> dict[str, Any]:
+def read_typed(request: Request, name: str, api_version: str) -> dict[str, Any]:
     """The body as one of the built-in types that are no stored objects, without what is unknown.
 
     Args:
         name: of its schema, such as io.k8s.api.policy.v1.Eviction.
+        api_version: what it may say of itself; "": whatever it wants.
 
     Raises:
         UnsupportedMediaType: it is in no form that is known.
-        BadRequest: it does not parse, or a value cannot be read as its type.
+        BadRequest: it does not parse, is of another kind, or a value cannot be read as its type.
     """
-    return typed(decode_body(request, name.rpartition(".")[2])[0], name)
+    package, _, kind = name.rsplit(".", 2)
+    obj = decode_body(request, kind)[0]
+    # To Go a slash alone is no version.
+    given = (obj.get("apiVersion") or "").strip("/") or api_version, obj.get("kind") or kind
+    # Evictions have a version that is served no longer, and still understood.
+    if api_version and given not in ((api_version, kind), ("policy/v1beta1", "Eviction")):
+        raise _other_kind(*given, kind, package.rpartition(".")[2])
+    return typed(obj, name)
+
+
+def _other_kind(api_version: str, given: str, wanted: str, package: str) -> BadRequest:
+    """`package`: where Go keeps the kind that was wanted."""
+    version = api_version.rpartition("/")[2]
+    known = api_version in documents() and given in kinds_of(api_version)
+    reason = f"converting ({version}.{given}) to ({package}.{wanted}): unknown conversion"
+    if given == wanted or not known:
+        reason = f'no kind "{given}" is registered for version "{api_version}" in scheme "pkg/runtime/scheme.go:111"'
+    return BadRequest(f'{given} in version "{version}" cannot be handled as a {wanted}: {reason}')
 
 
 def typed(obj: dict[str, Any], name: str) -> dict[str, Any]:
@@ -118,7 +131,7 @@ def typed(obj: dict[str, Any], name: str) -> dict[str, Any]:
 
 def read_delete_options(request: Request) -> dict[str, Any] | None:
     """The DeleteOptions in the body; None if there is none. Raises as `read_typed`."""
-    return read_typed(request, "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions") if request.body else None
+    return read_typed(request, "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions", "") if request.body else None
 
 
 class DecodingFailed(Exception):

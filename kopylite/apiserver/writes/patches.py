@@ -50,8 +50,7 @@ async def patch(world: World, writer: Writer, call: Call) -> Written:
         UnsupportedMediaType: no patch type, or one that this kind does not take.
         BadRequest, Invalid, Conflict, NotFound.
     """
-    form = call.request.headers.get("content-type", "").split(";")[0].strip().lower()
-    check_media_type(call, form)
+    form = checked_form(call)
     options = write_options(call.request, "PatchOptions", apply=form == APPLY_PATCH)
     if form == APPLY_PATCH:
         config = applied_config(call)
@@ -63,7 +62,9 @@ async def patch(world: World, writer: Writer, call: Call) -> Written:
     return await writer.update(call, change, options, UpdatePolicy(PATCH_RETRIES, patch=True))
 
 
-def check_media_type(call: Call, form: str) -> None:
+def checked_form(call: Call) -> str:
+    """Which kind of patch it is. Raises UnsupportedMediaType."""
+    form = call.request.headers.get("content-type", "").split(";")[0].strip().lower()
     accepted = [JSON_PATCH, MERGE_PATCH, APPLY_PATCH]
     if not call.resource.custom:
         accepted.insert(2, STRATEGIC_PATCH)
@@ -72,6 +73,7 @@ def check_media_type(call: Call, form: str) -> None:
     if form not in accepted:
         text = "the body of the request was in an unknown format - accepted media types include: "
         raise UnsupportedMediaType(text + ", ".join(accepted))
+    return form
 
 
 def patch_function(call: Call, form: str) -> Callable[[dict[str, Any]], dict[str, Any]]:

@@ -136,3 +136,101 @@ async def test_values_are_what_go_takes_them_for(
     for value, status in [*((v, 201) for v in good), *((v, 422) for v in bad)]:
         body = json.dumps({**head, "a": value}).encode()
         assert (await api.call("POST", things, body))[0] == status, value
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("x", 'invalid duration "x"'),
+        ("5", 'missing unit in duration "5"'),
+        ("1e3s", 'unknown unit "e" in duration "1e3s"'),
+        (".s", 'invalid duration ".s"'),
+        ("-", 'invalid duration "-"'),
+        ("9999999h", 'invalid duration "9999999h"'),
+        ("9" * 5000, f'missing unit in duration "{"9" * 5000}"'),
+    ],
+)
+@pytest.mark.parametrize("path", ["/version", CONFIG_MAPS, f"{CONFIG_MAPS}/absent", "/apis/nowhere"])
+async def test_a_timeout_that_is_no_duration_is_refused_first(api: Api, path: str, text: str, problem: str) -> None:
+    status, answer = await api.call("GET", f"{path}?timeout={text}")
+    assert (status, answer["message"]) == (400, f"invalid timeout specified in the request URL - time: {problem}")
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1s", "1h2m3.5s", "5s&timeout=x"])
+async def test_a_timeout_that_is_a_duration_is_taken(api: Api, text: str) -> None:
+    assert (await api.call("GET", f"{CONFIG_MAPS}?timeout={text}"))[0] == 200
+
+
+async def test_what_comes_in_is_looked_at_before_what_shall_go_out(api: Api) -> None:
+    await api.config_map("a")
+    for path in (f"{CONFIG_MAPS}/a", "/apis/apps/v1/namespaces/default/deployments/absent/scale"):
+        status, _ = await api.call("PATCH", path, {}, content_type="x/y", accept="text/html")
+        assert status == 415
+    status, _ = await api.call("GET", "/apis/apps/v1/namespaces/default/deployments/absent/scale", accept="text/html")
+    assert status == 406
+
+
+async def test_a_scale_of_another_namespace_is_refused_before_its_kind_is_looked_for(api: Api) -> None:
+    scale = {"metadata": {"name": "a", "namespace": "other"}, "spec": {"replicas": 1}}
+    status, answer = await api.call("PUT", "/apis/apps/v1/namespaces/default/deployments/a/scale", scale)
+    assert (status, answer["message"][:13]) == (400, "the namespace")
+
+
+# ruff: noqa: E501 - texts of the real server
+REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
+
+@pytest.mark.parametrize(
+    ("path", "api_version", "kind", "reason"),
+    [
+        (REVIEWS, "v1", "Pod", "converting (v1.Pod) to (authorization.SelfSubjectAccessReview): unknown conversion"),
+        (REVIEWS, "authorization.k8s.io/v1", "Foo", 'no kind "Foo" is registered for version "authorization.k8s.io/v1"'),
+        ("/api/v1/namespaces/default/pods/a/eviction", "v1", "Eviction", 'no kind "Eviction" is registered for version "v1"'),
+        ("/api/v1/namespaces/default/pods/a/binding", "v1", "Pod", "converting (v1.Pod) to (core.Binding)"),
+        ("/api/v1/namespaces/default/serviceaccounts/a/token", "", "Foo", 'no kind "Foo" is registered for version "authen'),
+    ],
+)  # fmt: skip
+async def test_another_kind_than_the_paths_own_is_refused(
+    api: Api, path: str, api_version: str, kind: str, reason: str
+) -> None:
+    body = {"kind": kind, "apiVersion": api_version, "metadata": {"name": "a"}}
+    status, answer = await api.call("POST", path, body)
+    assert status == 400
+    assert f"{kind} in version" in answer["message"]
+    assert reason in answer["message"]
+
+
+async def test_bindings_bind_the_pod_that_they_name(api: Api) -> None:
+    pod = {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "a", "image": "a"}]}}
+    await api.create("/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "default"}})
+    await api.create("/api/v1/namespaces/default/pods", pod)
+    path = "/api/v1/namespaces/default/bindings"
+    for body, code, text in (
+        ({"target": {"name": "n"}}, 400, "Name parameter required."),
+        ({"metadata": {"name": "a"}}, 400, "target.name: Required value"),
+        ({"metadata": {"name": "a"}, "target": {"kind": "Pod", "name": "n"}}, 400, 'target.kind: Unsupported value: "Pod"'),
+        ({"metadata": {"name": "b"}, "target": {"name": "n"}}, 404, 'pods "b" not found'),
+    ):  # fmt: skip
+        status, answer = await api.call("POST", path, body)
+        assert status == code
+        assert text in answer["message"]
+    assert (await api.call("POST", path, {"metadata": {"name": "a"}, "target": {"name": "n"}}))[0] == 201
+    assert (await api.get("/api/v1/namespaces/default/pods/a"))["spec"]["nodeName"] == "n"
+
+
+@pytest.mark.parametrize("below", ["exec", "attach", "portforward", "proxy"])
+async def test_a_connection_is_never_dry(api: Api, below: str) -> None:
+    status, answer = await api.call("POST", f"/api/v1/namespaces/default/pods/a/{below}?dryRun=")
+    assert (status, answer["message"]) == (400, "dryRun is not supported")
+
+
+@pytest.mark.parametrize("kind", ["a" * 5000, "../../../../../etc/passwd", "../kinds/resources", "a\x00b", "é"])
+async def test_a_kind_is_never_a_path(api: Api, kind: str) -> None:
+    for path, api_version in (
+        (REVIEWS, "v1"),
+        (CONFIG_MAPS, "apps/v1"),
+        (CONFIG_MAPS, f"{kind}/v1"),
+        (CONFIG_MAPS, kind),
+    ):
+        status, _ = await api.call("POST", path, {"kind": kind, "apiVersion": api_version, "metadata": {"name": "a"}})
+        assert status == 400
