@@ -34,8 +34,8 @@ async def ask(server: Player, asked: Asked) -> tuple[int, str]:
 
 
 def can_be_sent(asked: Asked) -> bool:
-    """Whether the client lets the headers pass; the others are for test_apiserver_http_fuzz.py."""
-    return all(value.isprintable() for value in asked.headers.values())
+    """Whether the client lets path and headers pass; the others are for test_apiserver_http_fuzz.py."""
+    return all(text.isprintable() for text in (asked.path, *asked.headers.values()))
 
 
 async def define(server: Player) -> None:

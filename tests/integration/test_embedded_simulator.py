@@ -360,3 +360,65 @@ CLAIM_HEAD = {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}
 
 async def _gone(client: Client, kind: Kind, name: str, namespace: str) -> bool:
     return await client.find(kind, name, namespace=namespace) is None
+
+
+CRON_JOB = Kind("batch/v1", "CronJob")
+
+
+def cron_job(schedule: str, **spec: Any) -> Unstructured:
+    template = {"spec": workload("Job", "tick", version="batch/v1")["spec"]}
+    return Unstructured(
+        {
+            "apiVersion": "batch/v1",
+            "kind": "CronJob",
+            "metadata": {"name": "tick", "namespace": "default"},
+            "spec": {"schedule": schedule, "jobTemplate": template, **spec},
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"), [("Allow", (10, 10)), ("Forbid", (1, 1)), ("Replace", (1, 1))]
+)  # the number of Jobs after ten minutes, each of which takes an hour, and of those that run
+def test_a_cron_job_starts_a_job_at_each_time(policy: str, expected: tuple[int, int]) -> None:
+    clock = VirtualClock()
+    found: list[tuple[int, int]] = []
+
+    async def main() -> None:
+        cluster = EmbeddedCluster(clock=clock, simulator=Simulation(job_seconds=3600), tls=False)
+        async with cluster, cluster.client() as client:
+            await client.create(cron_job("* * * * *", concurrencyPolicy=policy))
+            await anyio.sleep(605)
+            jobs = await client.list(JOB, namespace="default")
+            cron = await get(client, CRON_JOB, "tick")
+            found.append((len(jobs), len(cron.status["active"])))
+            assert all(job.name.startswith("tick-") and job.name[5:].isdigit() for job in jobs)
+
+    clock.run(main)
+    assert found == [expected]
+
+
+def test_a_cron_job_keeps_as_many_ended_jobs_as_wanted() -> None:
+    clock = VirtualClock()
+    kept: list[int] = []
+
+    async def main() -> None:
+        cluster = EmbeddedCluster(clock=clock, simulator=Simulation(job_seconds=1), tls=False)
+        async with cluster, cluster.client() as client:
+            await client.create(cron_job("*/2 * * * *", successfulJobsHistoryLimit=2))
+            await anyio.sleep(1230)
+            kept.append(len(await client.list(JOB, namespace="default")))
+            assert (await get(client, CRON_JOB, "tick")).status["lastSuccessfulTime"]
+
+    clock.run(main)
+    assert kept == [2]
+
+
+async def test_a_cron_job_that_never_comes_says_so(client: Client) -> None:
+    await client.create(cron_job("59 23 31 2 *"))
+
+    async def told() -> bool:
+        events = await client.live.list(EVENT, namespace="default")
+        return any(event["reason"] == "InvalidSchedule" and "59 23 31 2 *" in event["message"] for event in events)
+
+    await eventually(told, "an Event says that the schedule is invalid")

@@ -10,7 +10,16 @@ from typing import Self
 from kopylite.app import App
 from kopylite.client import connect, load_config
 from kopylite.clock import SYSTEM_CLOCK, Clock
-from kopylite.devcluster.simulator import claims, daemonsets, deployments, endpoints, jobs, replicasets, statefulsets
+from kopylite.devcluster.simulator import (
+    claims,
+    cronjobs,
+    daemonsets,
+    deployments,
+    endpoints,
+    jobs,
+    replicasets,
+    statefulsets,
+)
 from kopylite.devcluster.simulator.kubelet import kubelet_app
 from kopylite.devcluster.simulator.nodes import create_nodes
 from kopylite.devcluster.simulator.simulation import Simulation
@@ -23,7 +32,7 @@ WORKERS = 4
 def simulator_app(plan: Simulation) -> App:
     """All controllers in one App."""
     app = App("workload-simulator")
-    for part in (deployments, replicasets, statefulsets, daemonsets, jobs, endpoints, claims):
+    for part in (deployments, replicasets, statefulsets, daemonsets, jobs, cronjobs, endpoints, claims):
         app.include(part.app)
     app.include(replicasets.replication_app)
     app.include(kubelet_app(plan))
