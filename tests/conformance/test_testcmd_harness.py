@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 
-from tests.conformance.testcmd import functions, report, sources
+from tests.conformance.testcmd import KNOWN, functions, report, sources
 
 NAMES = ["run_a", "run_b", "run_c", "run_d"]
 
@@ -35,6 +36,15 @@ def test_what_fails_on_both_or_on_the_real_one_is_none() -> None:
 
 def test_nothing_that_passes_is_no_success() -> None:
     assert report(NAMES, {}, {}) == 1
+
+
+def test_what_is_left_out_is_a_function_of_upstreams() -> None:
+    root = sources()
+    if root is None:
+        pytest.skip("Kubernetes' sources are not at hand")
+    left_out = yaml.safe_load(KNOWN.read_text())
+    assert set(left_out) <= set(functions(root))
+    assert all(left_out.values())
 
 
 def test_absent_sources_are_told_from_present_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -422,3 +422,22 @@ async def test_a_cron_job_that_never_comes_says_so(client: Client) -> None:
         return any(event["reason"] == "InvalidSchedule" and "59 23 31 2 *" in event["message"] for event in events)
 
     await eventually(told, "an Event says that the schedule is invalid")
+
+
+def test_a_node_without_a_kubelet_is_unknown_after_a_minute() -> None:
+    clock = VirtualClock()
+    node = Unstructured({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "silent"}})
+    seen: list[Any] = []
+
+    async def main() -> None:
+        cluster = EmbeddedCluster(clock=clock, simulator=Simulation(nodes=1), tls=False)
+        async with cluster, cluster.client() as client:
+            await client.create(node)
+            for _ in range(2):
+                await anyio.sleep(55)
+                shown = [await client.live.get(Kind("v1", "Node"), name) for name in ("silent", "node-0")]
+                seen.append([conditions(obj).get("Ready") for obj in shown])
+
+    clock.run(main)
+    ready = ("True", "KubeletReady")
+    assert seen == [[None, ready], [("Unknown", "NodeStatusNeverUpdated"), ready]]

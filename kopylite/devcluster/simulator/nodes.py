@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from kopylite import Client, Unstructured
-from kopylite.devcluster.simulator.workloads import NODE
+from kopylite import App, Client, Context, Request, Result, Unstructured
+from kopylite.devcluster.simulator.workloads import NODE, absence_ends, parse_time, stamp
 from kopylite.errors import AlreadyExists
 
+app = App("node-lifecycle-controller")
+
+# How long a node may take until its kubelet says the first word.
+_STARTUP_SECONDS = 60.0
+_SILENT = {"status": "Unknown", "reason": "NodeStatusNeverUpdated", "message": "Kubelet never posted node status."}
 _CAPACITY = {"cpu": "32", "memory": "256Gi", "pods": "110", "ephemeral-storage": "1Ti"}
 _HEALTHY = (
     ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
@@ -45,3 +50,20 @@ async def create_nodes(client: Client, count: int, now: str) -> None:
             await client.patch_status(stored, {**status, "conditions": conditions})
             # What the server gives a new node, and a node controller takes away once it is ready.
             await client.patch(NODE, name, {"spec": {"taints": None}}, type="merge")
+
+
+@app.reconciler(NODE)
+@absence_ends
+async def reconcile(ctx: Context, request: Request) -> Result | None:
+    """A node that somebody made, and that no kubelet speaks for, is shown as one of which nothing is known."""
+    node = await ctx.client.find(NODE, request)
+    if node is None or node.status.get("conditions"):
+        return None
+    made = node.metadata["creationTimestamp"]
+    left = _STARTUP_SECONDS - (ctx.now() - parse_time(made)).total_seconds()
+    if left > 0:
+        return Result(requeue_after=left)
+    times = {"lastHeartbeatTime": made, "lastTransitionTime": stamp(ctx.now())}
+    conditions = [{"type": kind, **_SILENT, **times} for kind, *_ in reversed(_HEALTHY)]
+    await ctx.client.patch(node, patch={"status": {"conditions": conditions}}, subresource="status")
+    return None

@@ -17,6 +17,7 @@ from kopylite.devcluster.simulator import (
     deployments,
     endpoints,
     jobs,
+    nodes,
     replicasets,
     statefulsets,
 )
@@ -32,7 +33,7 @@ WORKERS = 4
 def simulator_app(plan: Simulation) -> App:
     """All controllers in one App."""
     app = App("workload-simulator")
-    for part in (deployments, replicasets, statefulsets, daemonsets, jobs, cronjobs, endpoints, claims):
+    for part in (deployments, replicasets, statefulsets, daemonsets, jobs, cronjobs, endpoints, claims, nodes):
         app.include(part.app)
     app.include(replicasets.replication_app)
     app.include(kubelet_app(plan))
