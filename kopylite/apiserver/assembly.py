@@ -39,6 +39,7 @@ from kopylite.apiserver.endpoints.scale import ScaleEndpoint
 from kopylite.apiserver.endpoints.version import respond_health, respond_version
 from kopylite.apiserver.openapi.documents import OpenApi
 from kopylite.apiserver.openapi.endpoint import OpenApiEndpoint
+from kopylite.apiserver.outbound.conversion import Converter
 from kopylite.apiserver.outbound.hooks import HookClient
 from kopylite.apiserver.printers.columns import columns_of
 from kopylite.apiserver.request.request import User
@@ -94,7 +95,8 @@ class Assembly:
         world.mutating += [limits.mutate, EscalationCheck(authorizer, rbac), classes.mutate, note_requester]
         world.validating += [limits.validate, PodSecurity(world), classes.validate, CertificateSigners(authorizer)]
         self.hooks = HookClient(world, access.services)
-        versions = Versions()
+        world.convert = Converter(world, self.hooks)
+        versions = Versions(world)
         webhooks = Webhooks(world, self.hooks, versions, authorizer.authorize)
         # Last, as upstream: they see what the plug-ins before made of the object.
         world.mutating += [MutatingPolicies(world, versions, authorizer.authorize), webhooks.mutate]

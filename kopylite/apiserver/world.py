@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,10 +10,10 @@ import msgspec
 
 from kopylite.apiserver.request.request import Request, Response, Target
 from kopylite.apiserver.resources.registry import Registry, Resource
-from kopylite.apiserver.storage.history import Record
+from kopylite.apiserver.storage.history import Record, StoredChange
 from kopylite.apiserver.storage.store import Store
 from kopylite.clock import SYSTEM_CLOCK, Clock
-from kopylite.errors import NotFound
+from kopylite.errors import InternalError, NotFound
 
 # The Kubernetes minor whose behaviour is the default.
 NEWEST_MINOR = 37
@@ -95,6 +95,11 @@ class Admission:
     reinvocation: Reinvocation = field(default_factory=Reinvocation)
 
 
+# From objects and a resource: the same objects in its version.
+Convert = Callable[[Sequence[dict[str, Any]], Resource], Awaitable[list[dict[str, Any]]]]
+_MAX_CONVERTED = 10_000
+
+
 @dataclass(slots=True)
 class World:
     """Objects, kinds, time, hooks.
@@ -103,6 +108,7 @@ class World:
         minor: the emulated Kubernetes minor.
         mutating: admission plug-ins that may change `obj` in place; before validation.
         validating: plug-ins that may only refuse (raise ApiError); after validation.
+        convert: asks the conversion webhooks of CRDs.
     """
 
     store: Store
@@ -112,6 +118,41 @@ class World:
     minor: int = NEWEST_MINOR
     mutating: list[Callable[[Admission], Awaitable[None]]] = field(default_factory=list)
     validating: list[Callable[[Admission], Awaitable[None]]] = field(default_factory=list)
+    convert: Convert | None = None
+
+    async def prepare(self, resource: Resource, records: Iterable[Record]) -> None:
+        """Have records converted that a webhook must convert: after that, `object_in` shows them.
+
+        Raises:
+            InternalError: the webhook fails.
+        """
+        if resource.conversion is None or self.convert is None:
+            return
+        pending = {}
+        for record in records:
+            if not _converts_itself(resource, record) and (record.key, record.version) not in resource.converted:
+                pending[record.key, record.version] = record.decode()
+        if not pending:
+            return
+        made = await self.convert(list(pending.values()), resource)
+        kept = resource.converted
+        kept.update(zip(pending, map(msgspec.json.encode, made), strict=True))
+        while len(kept) > max(_MAX_CONVERTED, len(pending)):
+            del kept[next(iter(kept))]
+
+    async def prepare_changes(self, resource: Resource, changes: Iterable[StoredChange]) -> None:
+        """The same for what a watch shows. Raises InternalError."""
+        if resource.conversion is None:
+            return
+        for change in changes:
+            shown = [record for record in (change.record, change.previous) if record is not None]
+            await self.prepare(resource, shown)
+            for record in shown:  # the end of an object is shown with the version of its deletion
+                body = resource.converted.get((record.key, record.version))
+                if body is not None and record.version != change.version:
+                    obj = msgspec.json.decode(body)
+                    obj["metadata"]["resourceVersion"] = str(change.version)
+                    resource.converted[record.key, change.version] = msgspec.json.encode(obj)
 
     def lookup(self, group: str, plural: str, namespace: str, name: str) -> dict[str, Any] | None:
         """The stored object in whatever version it was written; for the server's own parts."""
@@ -129,7 +170,18 @@ def object_in(resource: Resource, record: Record) -> dict[str, Any]:
     obj = record.decode()
     if record.encoding_version == resource.encoding_version:
         return obj
+    if not _converts_itself(resource, record):
+        converted = resource.converted.get((record.key, record.version))
+        if converted is None:
+            raise InternalError(f"{resource.qualified} {record.name} has not been converted to {resource.api_version}")
+        made: dict[str, Any] = msgspec.json.decode(converted)
+        return made
     return resource.strategy.from_stored(obj, record.encoding_version)
+
+
+def _converts_itself(resource: Resource, record: Record) -> bool:
+    """Whether no webhook is needed to show a record in the version of a resource."""
+    return resource.conversion is None or record.encoding_version.partition("#")[0] == resource.api_version
 
 
 def body_in(resource: Resource, record: Record) -> bytes:

@@ -7,7 +7,7 @@ from typing import Any
 
 from kopylite.apiserver.resources.registry import Resource
 from kopylite.apiserver.schema.numbers import same_in_go
-from kopylite.apiserver.world import Admission
+from kopylite.apiserver.world import Admission, World
 from kopylite.errors import ApiError, InternalError
 
 Object = dict[str, Any]
@@ -15,6 +15,9 @@ Object = dict[str, Any]
 
 class Versions:
     """Converts what admission looks at."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
 
     async def both(self, admission: Admission, resource: Resource) -> tuple[Object | None, Object | None]:
         """Private copies of the object and the old one in the version of a resource."""
@@ -28,6 +31,8 @@ class Versions:
         return shown if resource is own else await self.convert(shown, own, resource)
 
     async def convert(self, obj: Object, source: Resource, target: Resource) -> Object:
+        if target.conversion is not None and self._world.convert is not None:
+            return (await self._world.convert([obj], target))[0]
         return target.strategy.from_stored(obj, source.encoding_version)
 
     async def take(self, admission: Admission, resource: Resource, before: Object, after: Object) -> bool:

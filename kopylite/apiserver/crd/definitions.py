@@ -263,7 +263,12 @@ def deletion_completed(crd: Crd, now: str) -> dict[str, Any]:
 
 def crd_resources(crd: Crd) -> list[Resource]:
     """The resources that an established CRD defines: its served versions, in the order of `spec.versions`."""
-    return [_resource(crd, version) for version in crd["spec"]["versions"] if version.get("served")]
+    made = {version["name"]: _resource(crd, version) for version in crd["spec"]["versions"]}
+    stored_as = made[storage_version(crd)]
+    for resource in made.values():
+        if resource.conversion is not None:
+            resource.stored_as = stored_as
+    return [made[version["name"]] for version in crd["spec"]["versions"] if version.get("served")]
 
 
 def storage_version(crd: Crd) -> str:
@@ -292,7 +297,7 @@ def _resource(crd: Crd, version: Mapping[str, Any]) -> Resource:
             has_status="status" in declared,
             scale=scale,
             versions=schemas,
-            storage=storage,
+            storage="" if _webhook(spec) is not None else storage,
             stored=stored,
         )
 
@@ -317,8 +322,16 @@ def _resource(crd: Crd, version: Mapping[str, Any]) -> Resource:
         custom=True,
         deprecation=_deprecation(version, spec),
         terminating=terminating,
+        conversion=_webhook(spec),
         verbs=_TERMINATING_VERBS if terminating else _VERBS,
     )
+
+
+def _webhook(spec: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The webhook that converts between the versions of a CRD; None if their names are all that differs."""
+    conversion = spec.get("conversion") or {}
+    webhook: Mapping[str, Any] | None = conversion.get("webhook")
+    return webhook if conversion.get("strategy") == "Webhook" else None
 
 
 def _subresources(version: Mapping[str, Any], kind: str) -> dict[str, Subresource]:

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from kopylite.apiserver.request.options import DeleteOptions
+from kopylite.apiserver.resources.registry import Resource
 from kopylite.apiserver.storage.history import Record
 from kopylite.apiserver.storage.store import Moved
 from kopylite.apiserver.world import (
@@ -74,6 +75,7 @@ class Deleter:
             if record is None:
                 raise call.not_found()
             check_preconditions(call, record, options)
+            await self._world.prepare(resource, [record])
             live = object_in(resource, record)
             for plugin in self._world.validating:
                 await plugin(Admission(call, "DELETE", None, live, options.dry_run))
@@ -84,7 +86,8 @@ class Deleter:
 
     def delete_now(self, call: Call, record: Record, options: DeleteOptions) -> None:
         """Delete in this turn of the loop, with no hooks and no admission: for the server's own parts."""
-        self._delete(call, record, object_in(call.resource, record), options)
+        # In the stored version, where another one would take a webhook.
+        self._delete(call, record, _stored(call.resource, record), options)
 
     def _delete(self, call: Call, record: Record, live: dict[str, Any], options: DeleteOptions) -> tuple[int, bytes]:
         resource, store = call.resource, self._world.store
@@ -106,10 +109,14 @@ class Deleter:
         status = 202 if options.orphan_dependents is False else 200
         if obj == live or options.dry_run:
             return status, msgspec.json.encode(obj)
-        fields = selectable_fields(resource, obj)
+        stored, shape = obj, resource.encoding_version
+        if resource.conversion is not None:  # only metadata has changed, which no conversion does
+            stored, shape = {**record.decode(), "metadata": obj["metadata"]}, record.encoding_version
         written = store.update(
-            resource.storage, call.key, obj, record, encoding_version=resource.encoding_version, fields=fields
+            resource.storage, call.key, stored, record, encoding_version=shape, fields=selectable_fields(resource, obj)
         )
+        if resource.conversion is not None:
+            return status, msgspec.json.encode(obj)
         return status, written.body
 
     def _grace(self, graceful: bool, obj: dict[str, Any], options: DeleteOptions) -> int:
@@ -161,6 +168,10 @@ class Deleter:
         return msgspec.json.encode(
             {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
         )
+
+
+def _stored(resource: Resource, record: Record) -> dict[str, Any]:
+    return record.decode() if resource.conversion is not None else object_in(resource, record)
 
 
 def check_preconditions(call: Call, record: Record, options: DeleteOptions) -> None:

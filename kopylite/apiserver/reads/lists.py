@@ -58,6 +58,7 @@ class Reader:
         record = self._world.store.get(call.resource.storage, call.key)
         if record is None:
             raise call.not_found()
+        await self._world.prepare(call.resource, [record])
         return View(self._world, call.resource, media).object(body_in(call.resource, record))
 
     async def collection(self, call: Call, media: Media, options: ListOptions) -> bytes:
@@ -65,6 +66,7 @@ class Reader:
         for hook in self._world.hooks.read:
             await hook(call)
         page, metadata = await self.page(call, options)
+        await self._world.prepare(call.resource, page)
         return View(self._world, call.resource, media).list(page, metadata)
 
     async def page(self, call: Call, options: ListOptions) -> tuple[list[Record], dict[str, Any]]:
@@ -78,6 +80,8 @@ class Reader:
             records = collection.scan(prefix, start, version)
         except Compacted:
             raise self._too_old(options, start) from None
+        if options.fields:
+            await self._world.prepare(resource, records)
         remaining = iter(records)
         found = (record for record in remaining if matches(record)) if matches else remaining
         metadata: dict[str, Any] = {"resourceVersion": str(version)}

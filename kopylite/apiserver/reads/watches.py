@@ -21,7 +21,7 @@ from kopylite.apiserver.storage.history import (
     Subscription,
 )
 from kopylite.apiserver.world import Call, World
-from kopylite.errors import Expired
+from kopylite.errors import Expired, InternalError
 
 BOOKMARK_SECONDS = 60.0
 # A last bookmark comes this long before the deadline, so that a reconnect does not start far back.
@@ -70,6 +70,7 @@ class Watch:
     async def _chunks(self, subscription: Subscription, initial: list[Record]) -> AsyncGenerator[bytes, None]:
         # A client may leave at any chunk: closed here, an inner stream does not wait for the garbage collector.
         try:
+            await self._world.prepare(self._call.resource, initial)
             for record in initial:
                 async with aclosing(self._pass(self._view.event(ADDED, record))) as chunks:
                     async for chunk in chunks:
@@ -81,6 +82,8 @@ class Watch:
                     yield chunk
         except _Ended:
             return
+        except InternalError as error:  # of a conversion webhook
+            yield self._media.event("ERROR", error.to_status())
         finally:
             subscription.close()
 
@@ -106,6 +109,7 @@ class Watch:
             except Outrun:
                 return  # too slow: closed, and the client lists or watches anew
             if changes:
+                await self._world.prepare_changes(self._call.resource, changes)
                 async with aclosing(self._pass(*self._frames(changes))) as chunks:
                     async for chunk in chunks:
                         yield chunk

@@ -64,6 +64,9 @@ class Resource:
         fields: selectable field labels besides metadata.name and metadata.namespace, each with its reader.
         deprecation: the text of the Warning that each request gets; "" for none.
         terminating: the CRD is being deleted: no create, update or patch.
+        conversion: of a CRD whose versions a webhook converts: its `spec.conversion.webhook`.
+        stored_as: the same kind in the version in which it is stored, where that takes a webhook.
+        converted: what the webhook made of stored objects, by their keys and versions.
     """
 
     group: str
@@ -87,6 +90,9 @@ class Resource:
     custom: bool = False
     deprecation: str = ""
     terminating: bool = False
+    conversion: Mapping[str, Any] | None = None
+    stored_as: Resource | None = None
+    converted: dict[tuple[str, int], bytes] = field(default_factory=dict)
     _strategy: Strategy | None = None
 
     def __post_init__(self) -> None:

@@ -20,6 +20,7 @@ from kopylite.apiserver.world import (
     Admission,
     Call,
     World,
+    body_in,
     object_in,
     qualified_details,
     selectable_fields,
@@ -116,12 +117,24 @@ class Writer:
             # Nothing is stored that would have a version, so the one that was sent stays.
             metadata.update({"resourceVersion": version_given} if version_given else {})
             return Written(msgspec.json.encode(_finished(call, obj)), created=True)
-        obj = _finished(call, obj)
-        fields = selectable_fields(resource, obj)
-        record = world.store.create(
-            resource.storage, key, obj, encoding_version=resource.encoding_version, fields=fields
-        )
-        return Written(record.body, created=True)
+        shape, obj = await self._as_stored(resource, _finished(call, obj))
+        fields = selectable_fields(shape, obj)
+        record = world.store.create(resource.storage, key, obj, encoding_version=shape.encoding_version, fields=fields)
+        return Written(await self._shown(resource, shape, record), created=True)
+
+    async def _as_stored(self, resource: Resource, obj: dict[str, Any]) -> tuple[Resource, dict[str, Any]]:
+        """An object in the version in which it is stored, where that takes a webhook. Raises InternalError."""
+        shape = resource.stored_as
+        if shape is None or shape.api_version == resource.api_version or self._world.convert is None:
+            return resource, obj
+        return shape, canonical((await self._world.convert([obj], shape))[0])
+
+    async def _shown(self, resource: Resource, shape: Resource, record: Record) -> bytes:
+        """What was written, as the endpoint shows it. Raises InternalError."""
+        if shape is resource:
+            return record.body
+        await self._world.prepare(resource, [record])
+        return body_in(resource, record)
 
     async def update(self, call: Call, change: UpdateFunc, options: WriteOptions, policy: UpdatePolicy) -> Written:
         """Replace the object that the path names by `change(stored)`.
@@ -155,6 +168,7 @@ class Writer:
         self, call: Call, record: Record, change: UpdateFunc, options: WriteOptions, policy: UpdatePolicy
     ) -> Written:
         resource, strategy = call.resource, call.resource.strategy
+        await self._world.prepare(resource, [record])
         live = object_in(resource, record)
         obj = change(live)
         metadata, old = obj["metadata"], live["metadata"]
@@ -179,9 +193,9 @@ class Writer:
         self._refuse(call, obj, errors + await aside(lambda: strategy.validate_update(obj, live, part)))
         await self._warn(call, obj, live)
         await self._validate(Admission(call, "UPDATE", obj, live, options.dry_run))
-        return self._store(call, record, _finished(call, obj), live, options)
+        return await self._store(call, record, _finished(call, obj), live, options)
 
-    def _store(
+    async def _store(
         self, call: Call, record: Record, obj: dict[str, Any], live: dict[str, Any], options: WriteOptions
     ) -> Written:
         resource, store = call.resource, self._world.store
@@ -192,11 +206,12 @@ class Writer:
             return Written(msgspec.json.encode(obj))
         if options.dry_run or obj == live:
             return Written(msgspec.json.encode(obj))
-        fields = selectable_fields(resource, obj)
+        shape, obj = await self._as_stored(resource, obj)
+        fields = selectable_fields(shape, obj)
         written = store.update(
-            resource.storage, call.key, obj, record, encoding_version=resource.encoding_version, fields=fields
+            resource.storage, call.key, obj, record, encoding_version=shape.encoding_version, fields=fields
         )
-        return Written(written.body)
+        return Written(await self._shown(resource, shape, written))
 
     def _check_uid(self, call: Call, metadata: dict[str, Any], record: Record, policy: UpdatePolicy) -> None:
         uid = metadata.get("uid", "")
