@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import aiohttp
 import anyio
 
-from kopylite.client.permits import asking
+from kopylite.client.permits import asking, revocable_socket
 from kopylite.client.socks import socks_connector
 
 # kube-apiserver closes idle connections after 90 s; whoever closes first never meets the race.
@@ -81,4 +81,6 @@ class Connections:
         # No limit: waiting inside of aiohttp would look like an answer that doesn't come. See Lane.
         if self._socks:
             return socks_connector(self._socks, limit=0, keepalive_timeout=KEEPALIVE)
-        return aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE, ttl_dns_cache=ADDRESS_SECONDS)
+        return aiohttp.TCPConnector(
+            limit=0, keepalive_timeout=KEEPALIVE, ttl_dns_cache=ADDRESS_SECONDS, socket_factory=revocable_socket
+        )

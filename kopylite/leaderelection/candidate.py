@@ -101,7 +101,7 @@ class Candidate:
 
     def may_claim(self, now: float) -> bool:
         """Whether `claim` may be written: nobody leads, as far as is known; the server knows better."""
-        return self._seen and (self.known is None or now >= self.free_at or self._holds)
+        return self._seen and (now >= self.free_at or self._holds)
 
     @property
     def known_holder(self) -> str:
@@ -162,13 +162,15 @@ class Candidate:
 
     def _hold(self, found: Lease | None, before: Lease | None, now: float) -> float:
         """How long a state that is news has to be left alone."""
-        if found is not None and found.released:
+        if found is None:  # a leader that goes on makes it anew at its next renewal, and had better be the first
+            return 2 * self.settings.retry_period if before is not None else 0.0
+        if found.released:
             return 0.0
         still = before.duration if before is not None and before.holder else 0.0
-        if found is not None and found.unused:
+        if found.unused:
             # Whoever led by what stood there before may not know yet that it is gone.
             return max(still, self.free_at - now, 0.0)
-        return max(found.duration if found else 0.0, still, self.settings.lease_duration)
+        return max(found.duration, still, self.settings.lease_duration)
 
     def _stamp(self, wall: datetime) -> str:
         """The time for people; never the one that stands there: the others would see no renewal."""

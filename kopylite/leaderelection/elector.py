@@ -187,18 +187,17 @@ class Elector:
     def _tell_holder(self) -> None:
         candidate = self._candidate
         holder, wait = candidate.known_holder, candidate.free_at - self._clock.elapsed()
-        if self._problem or holder == self._told_holder or (not holder and wait <= 0):
+        if self._problem or holder == self._told_holder or (not holder and wait <= 0) or candidate.known is None:
             return
         self._told_holder = holder
         if holder:
             logger.info("lease %s is held by %s: standing by", self.settings, holder)
         else:
             logger.info(
-                "lease %s %s. Somebody may lead by what was there before, so it is left alone for %.0f s%s",
+                "lease %s names nobody, and somebody may lead by what was there before: it is left alone for %.0f s "
+                "(a Lease without a spec, applied with the operator's manifests, saves a first start this)",
                 self.settings,
-                "names nobody" if candidate.known else "does not exist",
                 wait,
-                "" if candidate.known else "; one without a spec, applied with the operator's manifests, saves this",
             )
 
     # Leading

@@ -71,7 +71,7 @@ class Lease:
             StreamBroken: it is no Lease that could be written back.
         """
         wire = json_object(body)
-        metadata, spec = wire.get("metadata"), wire.get("spec") or {}
+        metadata, spec = wire.get("metadata"), {} if wire.get("spec") is None else wire["spec"]
         if not isinstance(metadata, dict) or not metadata.get("resourceVersion") or not isinstance(spec, dict):
             raise StreamBroken("the answer is no Lease")
         return cls(

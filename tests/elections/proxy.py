@@ -61,6 +61,8 @@ class TcpProxy:
             if towards and self.delay:
                 await asyncio.sleep(self.delay)
             await self._passing.wait()
+            if reader.exception() is not None:
+                return  # taken back by its sender, as TCP does for what was never confirmed
             writer.write(piece)
             await writer.drain()
         raise EOFError

@@ -251,4 +251,4 @@ async def test_without_a_lease_the_first_leader_waits_once_in_case_it_was_just_d
         await replicas.history.written_by("a")
         first = next(lease for _, lease in replicas.history.leases if lease)
         assert (first.holder, first.duration) == ("", int(LEASE_SECONDS))
-        assert "it is left alone for" in a.running.log
+        assert "is left alone for" in a.running.log
