@@ -87,6 +87,7 @@ class Elector:
         self._lost_at: float | None = None
         self._lost_why = ""
         self._abandoned = False
+        self._reminder: asyncio.TimerHandle | None = None
 
     @property
     def leading(self) -> bool:
@@ -223,6 +224,8 @@ class Elector:
             self._close_fence()
             candidate.stopped()
             self._lost_at = None
+            if self._reminder is not None:
+                self._reminder.cancel()
         if self._lost_why:
             logger.warning("lease %s: all leader work has ended", self.settings)
             self._observer.changed(won, f"{candidate.identity} stopped leading: {self._lost_why}")
@@ -275,7 +278,7 @@ class Elector:
         self._close_fence()
         self._lost_at, self._lost_why = self._clock.elapsed(), why
         logger.warning("lease %s is lost: %s. Leader work is cancelled", self.settings, why)
-        asyncio.get_running_loop().call_later(OVERDUE, self._tell_overdue)
+        self._reminder = asyncio.get_running_loop().call_later(OVERDUE, self._tell_overdue)
         term.cancel()
 
     def _tell_overdue(self) -> None:
@@ -286,7 +289,7 @@ class Elector:
                 self.settings,
                 self.overdue,
             )
-            asyncio.get_running_loop().call_later(OVERDUE, self._tell_overdue)
+            self._reminder = asyncio.get_running_loop().call_later(OVERDUE, self._tell_overdue)
 
     def _close_fence(self) -> None:
         self.fence.until = min(self.fence.until, self._clock.elapsed())

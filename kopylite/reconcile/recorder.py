@@ -123,6 +123,8 @@ class EventRecorder:
         # By object; the least recently used first.
         self._buckets: OrderedDict[str, TokenBucket] = OrderedDict()
         self._wake = anyio.Event()
+        # flush() may be called while run() runs, and each count is to be told once.
+        self._publishing = anyio.Lock()
 
     def event(
         self,
@@ -172,9 +174,10 @@ class EventRecorder:
         while True:
             self._wake = anyio.Event()
             now = self._clock.monotonic()
-            for key, series in list(self._pending.items()):
-                if series.not_before <= now:
-                    await self._publish(key, series)
+            async with self._publishing:
+                for key, series in list(self._pending.items()):
+                    if series.not_before <= now:
+                        await self._publish(key, series)
             self._say(self._losses.due(self._clock.monotonic()))
             times = [series.not_before for series in self._pending.values()]
             wait = max(0.0, min(times) - self._clock.monotonic()) if times else None
@@ -183,8 +186,9 @@ class EventRecorder:
 
     async def flush(self) -> None:
         """Publish what is pending, each once, without regard to intervals. For the end; give it a limit."""
-        for key, series in list(self._pending.items()):
-            await self._publish(key, series)
+        async with self._publishing:
+            for key, series in list(self._pending.items()):
+                await self._publish(key, series)
         self._say(self._losses.due(self._clock.monotonic(), all_of_them=True))
 
     def _may_publish(self, about: str, now: float) -> bool:

@@ -54,6 +54,17 @@ async def process(command: list[str], replicas: Replicas, name: str, release: bo
             await running.aclose()
 
 
+async def until_idle(pid: int) -> None:
+    """Wait until a process has started, and then used next to no CPU for 3 s: it stands by."""
+    used = 0.0
+    while True:
+        await anyio.sleep(3)
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        before, used = used, (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        if 0.03 < used < before + 0.15:
+            return
+
+
 async def take_over(cluster: EnvTest, command: list[str], number: signal.Signals, *, release: bool) -> float:
     """Seconds from the signal to the first write of the other one."""
     with tempfile.TemporaryDirectory() as folder:
@@ -62,8 +73,8 @@ async def take_over(cluster: EnvTest, command: list[str], number: signal.Signals
             process(command, replicas, "a", release) as a,
         ):
             await replicas.history.written_by("a", limit=60)
-            async with process(command, replicas, "b", release):
-                await anyio.sleep(10)  # until it stands by, on a loaded machine too
+            async with process(command, replicas, "b", release) as b:
+                await until_idle(b.pid)
                 a.send_signal(number)
                 began = time.monotonic()
                 await replicas.history.written_by("b", limit=60)

@@ -29,7 +29,7 @@ OPTIONS = Options(
 def made(name: str, ran: list[str]) -> App:
     app = App(name, leader_election=True)
 
-    @app.reconciler(CONFIG_MAP, labels="none=none")
+    @app.reconciler(CONFIG_MAP, name=f"{name}-led", labels="none=none")
     async def led(ctx: Context, request: Request) -> None:
         ran.append(request.name)
 
