@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import itertools
+import posixpath
 from collections.abc import Callable
 from typing import Any
 
@@ -174,15 +175,21 @@ def decode_token(token: str) -> tuple[int, str]:
         shown = raw[:1].decode("latin-1")
         shown = shown if shown.isprintable() else f"\\u{ord(shown):04x}"
         raise _bad_token(f"invalid character '{shown}' looking for beginning of value") from None
-    if not isinstance(decoded, dict) or decoded.get("v") != _TOKEN_VERSION:
-        version = decoded.get("v", "") if isinstance(decoded, dict) else ""
+    if not isinstance(decoded, dict | None):
+        found = {list: "array", str: "string", bool: "bool"}.get(type(decoded), "number")
+        raise _bad_token(f"json: cannot unmarshal {found} into Go value of type storage.continueToken")
+    if not decoded or decoded.get("v") != _TOKEN_VERSION:
+        version = decoded.get("v", "") if decoded else ""
         raise _bad_token(f"server does not recognize this encoded version {version}")
     version, start = decoded.get("rv"), decoded.get("start")
     if not isinstance(version, int) or version == 0:
         raise _bad_token("incorrect encoded start resourceVersion (version meta.k8s.io/v1)")
     if not isinstance(start, str) or not start:
         raise _bad_token("encoded start key empty (version meta.k8s.io/v1)")
-    return version, start.removeprefix("/")
+    key = start.removeprefix("/")
+    if key and posixpath.normpath(f"/all/{key}") != f"/all/{key}":
+        raise _bad_token(start)
+    return version, key
 
 
 def _bad_token(text: str) -> BadRequest:

@@ -85,6 +85,8 @@ def parse_field_selector(text: str) -> Selector:
         key, operator, value = match.groups()
         if re.search(r"(?<!\\)(?:\\\\)*=", value):
             raise BadRequest(f"invalid field selector: {value}: unescaped character in value: =")
+        if not key and not value:
+            continue  # it asks for nothing
         plain = re.sub(r"\\([\\,=])", r"\1", value)
         requirements.append(Requirement(key, "!=" if operator == "!=" else "=", frozenset((plain,))))
     return Selector(requirements)

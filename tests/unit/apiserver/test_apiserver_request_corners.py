@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import Any
 
@@ -234,3 +235,25 @@ async def test_a_kind_is_never_a_path(api: Api, kind: str) -> None:
     ):
         status, _ = await api.call("POST", path, {"kind": kind, "apiVersion": api_version, "metadata": {"name": "a"}})
         assert status == 400
+
+
+@pytest.mark.parametrize("start", ["../../c", "a//b", "//a", "a/", "a/../b", "./a", ".", ".."])
+async def test_a_continue_token_is_no_way_out_of_its_collection(api: Api, start: str) -> None:
+    token = base64.urlsafe_b64encode(json.dumps({"v": "meta.k8s.io/v1", "rv": -1, "start": start}).encode())
+    status, answer = await api.call("GET", f"{CONFIG_MAPS}?limit=2&continue={token.decode().rstrip('=')}")
+    said = f"invalid continue token: continue key is not valid: {start}"
+    assert (status, answer["message"]) == (400, said)
+
+
+@pytest.mark.parametrize(("token", "found"), [("W10", "array"), ("MQ", "number"), ("ImEi", "string")])
+async def test_a_continue_token_that_is_no_object_is_refused(api: Api, token: str, found: str) -> None:
+    status, answer = await api.call("GET", f"{CONFIG_MAPS}?continue={token}")
+    assert (status, f"cannot unmarshal {found} into" in answer["message"]) == (400, True)
+
+
+@pytest.mark.parametrize(("selector", "count"), [("%3D", 2), ("!%3D", 2), ("%3D,metadata.name%3Da", 1)])
+async def test_a_field_selector_of_nothing_selects_everything(api: Api, selector: str, count: int) -> None:
+    for name in "ab":
+        await api.config_map(name)
+    assert len((await api.get(f"{CONFIG_MAPS}?fieldSelector={selector}"))["items"]) == count
+    assert (await api.call("GET", f"{CONFIG_MAPS}?fieldSelector=%3Dx"))[0] == 400
