@@ -10,12 +10,12 @@ from tests.conformance.likeness.script import corpus
 from tests.machine import require_real_server
 
 REQUIRED_REQUESTS = 400
-REQUIRED_PERCENT = 97.0
+REQUIRED_PERCENT = 99.5
 # A run takes about 40 seconds on two idle cores.
-pytestmark = [pytest.mark.realserver, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.realserver, pytest.mark.slow, pytest.mark.timeout(600)]
 
 
-async def test_at_least_97_percent_of_the_requests_are_answered_alike_and_the_list_of_differences_is_true() -> None:
+async def test_nearly_all_requests_are_answered_alike_and_the_list_of_differences_is_true() -> None:
     require_real_server()
     report = await run()
     print(report.table(), report.verdict(), sep="\n")

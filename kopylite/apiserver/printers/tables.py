@@ -29,6 +29,7 @@ def created_cell(obj: dict[str, Any]) -> Any:
     return obj.get("metadata", {}).get("creationTimestamp")
 
 
+_HIDDEN = {"daemonsets.apps": "deprecated.daemonset.template.generation"}
 NAME = Column("Name", "string", name_cell, "name")
 AGE = Column("Age", "string", age_cell)
 # What upstream shows of kinds without a printer of their own.
@@ -55,6 +56,7 @@ class TableView:
         self._include_object = include_object
         self._now = now
         self._texts = texts
+        self._hides = _HIDDEN.get(resource.storage, "")
 
     def table(
         self, objects: list[dict[str, Any]], list_metadata: dict[str, Any], *, definitions: bool = True
@@ -91,8 +93,17 @@ class TableView:
             row["object"] = obj
         else:
             none = self._include_object == "None"
-            row["object"] = None if none else partial_metadata(obj, self._api_version)
+            row["object"] = None if none else partial_metadata(self._without_hidden(obj), self._api_version)
         return row
+
+    def _without_hidden(self, obj: dict[str, Any]) -> dict[str, Any]:
+        """The object without the annotation that stands for a field of an older version, which rows do not have."""
+        annotations = (obj.get("metadata") or {}).get("annotations") or {}
+        if not self._hides or self._hides not in annotations:
+            return obj
+        kept = {name: text for name, text in annotations.items() if name != self._hides}
+        metadata = {k: v for k, v in obj["metadata"].items() if k != "annotations"}
+        return {**obj, "metadata": {**metadata, **({"annotations": kept} if kept else {})}}
 
     def _cell(self, column: Column, obj: dict[str, Any]) -> Any:
         value = column.cell(obj)
