@@ -79,8 +79,7 @@ class Front:
         long = len(response.body) > _COMPRESS_BYTES and response.content_type.startswith("application/")
         if long and "gzip" in request.headers.get("accept-encoding", ""):
             answer.enable_compression(web.ContentCoding.gzip)
-            others = [value for value in answer.headers.popall("Vary", []) if value != "Accept-Encoding"]
-            answer.headers.extend(("Vary", value) for value in ("Accept-Encoding", *others))
+            answer.headers.setdefault("Vary", "Accept-Encoding")
         return answer
 
     async def _stream(self, http: web.BaseRequest, request: Request, response: Response) -> web.StreamResponse:

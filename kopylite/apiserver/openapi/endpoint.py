@@ -46,7 +46,8 @@ class OpenApiEndpoint:
         if found is None:  # and no Status either
             return Response(406, content_type="", headers={"Vary": "Accept"})
         etag = f'"{self._documents.hash(key)}"'
-        headers = {"ETag": etag, "Vary": "Accept"}
+        # Only the document of all groups goes through upstream's compressing handler.
+        headers = {"ETag": etag, "Vary": "Accept" if key else "Accept-Encoding, Accept"}
         if "hash" in request.query:
             headers["Cache-Control"] = _CACHE_CONTROL
         if request.headers.get("if-none-match") == etag:
