@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -20,6 +20,8 @@ from tests.machine import require, require_real_server
 from tests.sizes import load_profile
 
 NAMESPACE = Kind("v1", "Namespace")
+
+RUNTIME = ("cache", "client", "controller", "manager", "workqueue")
 
 load_profile()
 
@@ -77,6 +79,16 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "cluster" in metafunc.fixturenames:
         planes = ["embedded", pytest.param("real", marks=pytest.mark.realserver)]
         metafunc.parametrize("cluster", planes, indirect=True)
+
+
+# Where the event loop is what the code under test lives on. Elsewhere asyncio's own is enough.
+BOTH_LOOPS = ("tests/integration/", "tests/chaos/", *(f"tests/unit/{room}/" for room in RUNTIME))
+
+
+def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """The tests of the runtime run on uvloop too: with it installed, that is what operators run on."""
+    loops = {"asyncio": asyncio.new_event_loop}
+    return loops | {"uvloop": uvloop.new_event_loop} if item.nodeid.startswith(BOTH_LOOPS) else loops
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -32,9 +32,6 @@ class DelayHeap(Generic[K]):
     def __len__(self) -> int:
         return len(self._entries)
 
-    def __contains__(self, key: K) -> bool:
-        return key in self._entries
-
     def due_time(self, key: K) -> float | None:
         """When `key` is due; None if it does not wait here."""
         entry = self._entries.get(key)

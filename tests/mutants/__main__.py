@@ -139,7 +139,7 @@ class Mutation:
             while todo and len(running) < self.options.jobs:
                 path, mutant = todo.pop(0)
                 tests = sorted(known.entered.get((str(path), mutant.function), ()), key=known.seconds.__getitem__)
-                limit = 20.0 + 5.0 * sum(known.seconds[one] for one in tests)
+                limit = 8.0 + 5.0 * sum(known.seconds[one] for one in tests)
                 if (pid := os.fork()) == 0:
                     quiet()
                     os._exit(self._tried(path, mutant, tests))

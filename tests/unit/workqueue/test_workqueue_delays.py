@@ -46,3 +46,25 @@ def test_a_key_that_is_moved_for_ever_does_not_fill_the_memory() -> None:
         heap.schedule("restless", float(10_000 - time))
     assert len(heap._heap) <= 2 * len(heap) + SWEEP_SLACK + 1
     assert heap.pop_due(1.0) == [("still", 0.5), ("restless", 1.0)]
+
+
+def test_a_heap_forgets_what_was_moved_and_keeps_the_order_of_the_rest() -> None:
+    heap: DelayHeap[int] = DelayHeap()
+    for key in range(100, 0, -1):
+        heap.schedule(key, float(key))
+    largest = 0
+    for turn in range(10 * SWEEP_SLACK):
+        heap.schedule(1 + turn % 100, 1000.0 - turn % 100)
+        largest = max(largest, len(heap._heap))
+    assert 200 + SWEEP_SLACK - 1 <= largest <= 200 + SWEEP_SLACK + 1
+    assert [key for key, _ in heap.pop_due(2000.0)] == list(range(100, 0, -1))
+    assert not heap._heap
+
+
+def test_what_is_cleared_is_let_go_and_the_heap_can_be_used_again() -> None:
+    heap: DelayHeap[str] = DelayHeap()
+    heap.schedule("a", 1.0)
+    heap.clear()
+    assert (len(heap), heap._heap, heap.next_time()) == (0, [], None)
+    heap.schedule("b", 2.0)
+    assert heap.pop_due(9.0) == [("b", 2.0)]

@@ -9,6 +9,7 @@ from kopylite.errors import QueueShutDown, UsageError
 from kopylite.observers import QueueObserver
 from kopylite.testing.clock import VirtualClock
 from kopylite.workqueue import RateLimit, RateLimiter, WorkQueue
+from tests.leftovers import Loops
 
 
 class Notes(QueueObserver):
@@ -256,3 +257,88 @@ def test_an_odd_number_is_refused_before_it_can_spoil_the_order(odd: dict[str, A
         assert clock.monotonic() == pytest.approx(2.0)
 
     clock.run(main)
+
+
+def test_a_held_key_comes_at_its_time_whatever_is_added_meanwhile() -> None:
+    clock = VirtualClock()
+
+    async def main() -> None:
+        queue = make(clock)
+        async with asyncio.TaskGroup() as group:
+            waiting = group.create_task(queue.get())
+            await asyncio.sleep(0)
+            queue.add("a", after=0.5, hold=True)
+            queue.add("a", priority=7)
+        assert waiting.result() == ("a", 7)
+        assert clock.monotonic() == 0.5
+
+    clock.run(main)
+
+
+def test_a_hold_without_a_delay_holds_nothing() -> None:
+    queue = make(VirtualClock())
+    queue.add("a", hold=True)
+    assert queue.get_nowait() == ("a", 0)
+
+
+def test_an_earlier_key_takes_the_timer_of_a_later_one_and_the_end_leaves_none(watched_loops: Loops) -> None:
+    clock = VirtualClock()
+
+    async def main() -> list[Any]:
+        queue = make(clock)
+        queue.add("late", after=10.0)
+        async with asyncio.TaskGroup() as group:
+            waiting = group.create_task(queue.get())
+            await asyncio.sleep(1.0)
+            queue.add("early", after=2.0)
+        assert waiting.result() == ("early", 0)
+        queue.shut_down()
+        return list(queue._idle)
+
+    assert clock.run(main) == []
+    assert watched_loops.taken() == []
+
+
+def test_a_worker_that_gave_up_waiting_is_forgotten() -> None:
+    clock = VirtualClock()
+
+    async def main() -> None:
+        queue = make(clock)
+        async with asyncio.TaskGroup() as group:
+            waiting = group.create_task(queue.get())
+            await asyncio.sleep(0)
+            assert len(queue._idle) == 1
+            waiting.cancel()
+        assert not queue._idle
+
+    clock.run(main)
+
+
+def test_shut_down_forgets_every_run_to_come() -> None:
+    queue = make(VirtualClock())
+    for key, after in (("ready", 0.0), ("waiting", 5.0)):
+        queue.add(key, after=after)
+    queue.shut_down()
+    now = queue.statistics()
+    assert (now.ready, now.waiting, now.ready_by_priority) == (0, 0, {})
+    assert queue._timer is None
+
+
+def test_statistics_of_an_empty_queue_are_zeros_and_ages_count_from_the_event() -> None:
+    clock = VirtualClock()
+    queue = make(clock)
+    now = queue.statistics()
+    assert (now.longest_ready, now.longest_running, now.unfinished) == (0.0, 0.0, 0.0)
+    clock.advance(97.0)
+    queue.add("a")
+    clock.advance(3.0)
+    assert queue.statistics().longest_ready == 3.0
+
+
+def test_a_delay_of_a_key_is_told_and_none_is_not() -> None:
+    notes = Notes()
+    queue = make(VirtualClock(), notes)
+    queue.add("a", after=-1.0)
+    assert ("delayed", 0.0) not in notes.notes
+    queue.add("b", after=0.25)
+    assert ("delayed", 0.0) in notes.notes

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kopylite.errors import RegistrationError
 from kopylite.workqueue import RateLimit, RateLimiter
-from kopylite.workqueue.ratelimiters import TokenBucket
+from kopylite.workqueue.ratelimiters import SWEEP_SLACK, TokenBucket
 
 
 def test_delays_double_from_5_ms_to_1000_s_as_in_client_go() -> None:
@@ -62,6 +62,24 @@ def test_try_take_refuses_without_promising_a_token() -> None:
     assert bucket.try_take(0.0)
     assert not bucket.try_take(0.5)
     assert bucket.try_take(1.0)
+
+
+def test_a_bucket_fills_at_its_rate_from_the_last_look_on_and_never_above_its_burst() -> None:
+    bucket = TokenBucket(4.0, 2)
+    assert [bucket.try_take(100.0) for _ in range(3)] == [True, True, False]
+    assert [bucket.try_take(time) for time in (100.125, 100.25, 100.375, 100.5)] == [False, True, False, True]
+    assert [bucket.try_take(200.0) for _ in range(3)] == [True, True, False]
+    assert [bucket.reserve(200.0) for _ in range(2)] == [0.25, 0.5]
+
+
+def test_what_is_over_is_swept_from_the_keys_that_hold_a_token() -> None:
+    limiter: RateLimiter[int] = RateLimiter(RateLimit(jitter=0, per_second=1e6, burst=1))
+    largest = 0
+    for key in range(10 * SWEEP_SLACK):
+        limiter.when(key, float(key), 0.0)
+        limiter.forget(key)
+        largest = max(largest, len(limiter._due))
+    assert SWEEP_SLACK <= largest <= SWEEP_SLACK + 4
 
 
 @pytest.mark.parametrize(
