@@ -202,9 +202,12 @@ class EnqueueMapped:
 
     async def run(self, watched: str, enqueue: Enqueue) -> None:
         """Call the function for what was handled, until cancelled."""
-        async with anyio.create_task_group() as tasks:
-            for _ in range(MAPPERS):
-                tasks.start_soon(self._work, watched, enqueue)
+        try:
+            async with anyio.create_task_group() as tasks:
+                for _ in range(MAPPERS):
+                    tasks.start_soon(self._work, watched, enqueue)
+        finally:
+            self._queue.shut_down()  # or its timer for a failed object outlives the source
 
     async def _work(self, watched: str, enqueue: Enqueue) -> None:
         while True:

@@ -60,6 +60,7 @@ async def names(monkeypatch: pytest.MonkeyPatch) -> Names:
     return names
 
 
+@pytest.mark.asyncio(loop_factories=["asyncio"])
 async def test_a_name_that_moves_is_followed_as_soon_as_its_address_fails(names: Names) -> None:
     async with AsyncExitStack() as first:
         port = await first.enter_async_context(serving("127.0.0.1"))
@@ -74,6 +75,7 @@ async def test_a_name_that_moves_is_followed_as_soon_as_its_address_fails(names:
                     assert (await transport.request(VERSION)).body == b"127.0.0.2"
 
 
+@pytest.mark.asyncio(loop_factories=["asyncio"])
 async def test_a_watch_follows_its_name_too(names: Names) -> None:
     async with AsyncExitStack() as first:
         port = await first.enter_async_context(serving("127.0.0.1"))

@@ -253,6 +253,7 @@ async def test_a_missing_plugin_is_named_with_its_install_hint() -> None:
         await exec_plugin(spec, "file").fetch()
 
 
+@pytest.mark.asyncio(loop_factories=["asyncio"])
 async def test_a_plugin_that_cannot_be_started_is_a_documented_error(tmp_path: Path) -> None:
     (tmp_path / "script").write_text("no program")
     with pytest.raises(KubeconfigError, match=r"cannot be run: chmod \+x it"):

@@ -373,6 +373,7 @@ async def test_a_proxy_gets_the_request_and_its_password_stays_out_of_errors(ope
 
 
 @pytest.mark.parametrize("scheme", ["http", "socks5"])
+@pytest.mark.asyncio(loop_factories=["asyncio"])
 async def test_a_dead_proxy_is_named_without_its_password(open_to: Opener, scheme: str) -> None:
     transport = open_to("https://example.com:6443", proxy=f"{scheme}://user:hush@127.0.0.1:9")
     with pytest.raises(

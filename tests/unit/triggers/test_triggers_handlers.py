@@ -17,6 +17,7 @@ from kopylite.reconcile import Request
 from kopylite.testing.clock import VirtualClock
 from kopylite.triggers import LOW_PRIORITY, EnqueueMapped, EnqueueObject, EnqueueOwner, event_of
 from kopylite.triggers.handlers import MAPPERS
+from tests.leftovers import Loops
 from tests.sizes import examples
 from tests.unit.cache.things import thing
 
@@ -144,6 +145,21 @@ def test_a_map_function_that_fails_is_called_again_and_nothing_is_lost(caplog: p
     assert [request.name for request, _, _ in asked] == ["x"]
     assert len(mapping.calls) == 6
     assert "users_of failed on ConfigMap ns/c: RuntimeError: the server is away" in caplog.text
+
+
+def test_an_object_whose_map_function_failed_leaves_no_timer_at_the_end(watched_loops: Loops) -> None:
+    clock, mapping = VirtualClock(), Mapping()
+    mapping.failing = 99
+
+    async def main() -> None:
+        handler = EnqueueMapped(mapping.users_of, clock=clock)
+        handler.handle(event_of(Delta(using("c", 1, "x"), None)), "ConfigMap", lambda *ask: None)
+        with anyio.move_on_after(10):
+            await handler.run("ConfigMap", lambda *ask: None)
+
+    clock.run(main)
+    assert len(mapping.calls) > 1
+    assert watched_loops.taken() == []
 
 
 def test_events_that_come_meanwhile_are_merged_to_the_first_old_and_the_newest_state() -> None:
