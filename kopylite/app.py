@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypedDict, TypeVar, Unpack
 
 from kopylite.checks import require_flag
-from kopylite.client.selecting import Selector
+from kopylite.client.selecting import SelectorLike
 from kopylite.controller import Channel, ControllerSpec, Periodic, Reconcile, SyncReconcile, Watch, watch
 from kopylite.errors import RegistrationError
 from kopylite.objects import Kind, kind_of
@@ -27,7 +27,7 @@ class ControllerOptions(TypedDict, total=False):
 
     sources: Sequence[Periodic | Channel]
     predicates: Predicate | None
-    labels: Selector
+    labels: SelectorLike
     threads: int | None
     timeout: float | None
     max_retries: int | None
@@ -123,7 +123,7 @@ class App:
         return register
 
     def cache(
-        self, kind: KindLike, *, namespace: str | None = None, labels: Selector = "", metadata_only: bool = False
+        self, kind: KindLike, *, namespace: str | None = None, labels: SelectorLike = "", metadata_only: bool = False
     ) -> None:
         """Read a kind from a cache, though no controller follows it.
 

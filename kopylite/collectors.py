@@ -15,7 +15,7 @@ from prometheus_client.registry import Collector
 from kopylite.boundary import COLLECTOR, Guard
 from kopylite.clock import SYSTEM_CLOCK
 
-Encode = Callable[[Any], bytes]
+Encoder = Callable[[Any], bytes]
 
 # Ends a text in the OpenMetrics format.
 END = b"# EOF\n"
@@ -75,7 +75,7 @@ class GuardedRegistry(CollectorRegistry):
     def __init__(self, on_failure: Callable[[str], None] = lambda name: None) -> None:
         super().__init__()
         self._on_failure = on_failure
-        self._guards: dict[Collector, Guard[[Encode], bytes]] = {}
+        self._guards: dict[Collector, Guard[[Encoder], bytes]] = {}
         ProcessCollector(registry=self)
         PlatformCollector(registry=self)
         GCCollector(registry=self)
@@ -84,7 +84,7 @@ class GuardedRegistry(CollectorRegistry):
         super().register(collector)
         name = type(collector).__name__
 
-        def write(encode: Encode) -> bytes:
+        def write(encode: Encoder) -> bytes:
             return encode(_Only([*collector.collect()]))
 
         self._guards[collector] = Guard(

@@ -237,6 +237,38 @@ def test_modules_and_functions_stay_small(path: Path) -> None:
             assert size <= MAX_FUNCTION_LINES, f"{relative(path)}:{node.lineno} {node.name} has {size} lines"
 
 
+# Names that stand for the same in each room that has them.
+SHARED_NAMES = {
+    **dict.fromkeys(("Object", "Schema", "Crd"), "a dict of JSON; the name says what it is about"),
+    "Environment": "what strategies of the embedded server, and runs of a controller, may know of the world",
+    "KindLike": "what names a kind: of a known type where that is returned, of any where an App takes it",
+}
+
+
+def public_names(path: Path) -> Iterator[str]:
+    """The classes of a module and its aliases of types, without those for its own use."""
+    for node in tree_of(path).body:
+        name = ""
+        if isinstance(node, ast.ClassDef):
+            name = node.name
+        elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            if isinstance(target, ast.Name) and not ast.unparse(node.value).startswith(("TypeVar(", "ParamSpec(")):
+                name = target.id
+        if name[:1].isupper() and not name.isupper():
+            yield name
+
+
+def test_a_name_of_a_class_means_one_thing() -> None:
+    """What two rooms call by one name, readers and stack traces mix up."""
+    homes: dict[str, list[str]] = {}
+    for path in modules():
+        for name in public_names(path):
+            homes.setdefault(name, []).append(relative(path))
+    repeated = {name: found for name, found in homes.items() if len(found) > 1}
+    assert repeated.keys() == SHARED_NAMES.keys(), repeated
+
+
 @pytest.mark.parametrize("path", modules(), ids=relative)
 def test_a_logger_of_a_module_is_called_logger(path: Path) -> None:
     for node in tree_of(path).body:

@@ -1,4 +1,4 @@
-"""Assembly: built-in kinds, custom resources, special endpoints and documents, joined into one Core."""
+"""ServerParts: built-in kinds, custom resources, special endpoints and documents, joined into one Core."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class AccessOptions:
     services: Mapping[str, int] = field(default_factory=dict)
 
 
-class Assembly:
+class ServerParts:
     """The joined server.
 
     Args:
@@ -144,5 +144,5 @@ def _join_crds(resource: Resource) -> None:
     resource.load = lambda: CrdStrategy(load())
 
 
-def assemble(world: World, access: AccessOptions, *, is_ready: Callable[[], bool]) -> Assembly:
-    return Assembly(world, access, is_ready=is_ready)
+def assemble(world: World, access: AccessOptions, *, is_ready: Callable[[], bool]) -> ServerParts:
+    return ServerParts(world, access, is_ready=is_ready)

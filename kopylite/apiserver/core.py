@@ -10,14 +10,14 @@ from kopylite.apiserver.deletion.deleter import Deleter
 from kopylite.apiserver.depth import deep, deep_stream
 from kopylite.apiserver.endpoints.discovery import Discovery, page_not_found
 from kopylite.apiserver.endpoints.metrics import RequestMetrics, labels_of
-from kopylite.apiserver.reads.lists import Reader
+from kopylite.apiserver.reads.lists import ObjectReader
 from kopylite.apiserver.reads.views import View
-from kopylite.apiserver.reads.watches import Watch
+from kopylite.apiserver.reads.watches import WatchStream
 from kopylite.apiserver.request.bodies import decode_body
 from kopylite.apiserver.request.log import AccessLog
 from kopylite.apiserver.request.negotiation import Media, accept_media
 from kopylite.apiserver.request.options import check_timeout, delete_options, list_options, write_options
-from kopylite.apiserver.request.request import Request, Response, Target, parse_target
+from kopylite.apiserver.request.request import HttpRequest, Response, Target, parse_target
 from kopylite.apiserver.resources.registry import Resource
 from kopylite.apiserver.slices import in_slices
 from kopylite.apiserver.world import Call, Disconnect, World, not_found, qualified_details
@@ -77,15 +77,15 @@ class Core:
         self.world = world
         self.writer = Writer(world)
         self.deleter = Deleter(world)
-        self.reader = Reader(world)
+        self.reader = ObjectReader(world)
         self.authorizer = authorizer
         self.log = AccessLog()
         self.metrics = RequestMetrics()
         self.special: dict[tuple[str, str, str], CallHandler] = {}
         self.discovery = Discovery(world.registry)
-        self.documents: dict[str, Callable[[Request], Response | Generator[None, None, Response]]] = {}
+        self.documents: dict[str, Callable[[HttpRequest], Response | Generator[None, None, Response]]] = {}
 
-    async def handle(self, request: Request) -> Response:
+    async def handle(self, request: HttpRequest) -> Response:
         """Answer a request whose user is known. Never raises ApiError: errors come back as Status.
 
         Raises:
@@ -96,7 +96,7 @@ class Core:
             response.stream = deep_stream(response.stream)
         return response
 
-    async def _handle(self, request: Request) -> Response:
+    async def _handle(self, request: HttpRequest) -> Response:
         target = parse_target(request)
         began, kind = self.world.clock.monotonic(), self.metrics.begin(target)
         try:
@@ -112,7 +112,7 @@ class Core:
             response = await hook(request, response)
         return response
 
-    async def _safely(self, request: Request, target: Target) -> Response:
+    async def _safely(self, request: HttpRequest, target: Target) -> Response:
         """The answer, whatever happens. Raises Disconnect."""
         warnings: list[str] = []
         try:
@@ -131,7 +131,7 @@ class Core:
         response.warnings[:0] = dict.fromkeys(warnings)
         return response
 
-    async def _answer(self, request: Request, target: Target, warnings: list[str]) -> Response:
+    async def _answer(self, request: HttpRequest, target: Target, warnings: list[str]) -> Response:
         for hook in self.world.hooks.before:
             early = await hook(request)
             if early is not None:
@@ -154,7 +154,7 @@ class Core:
             raise NotFound("the server could not find the requested resource")
         return await self._serve(call)
 
-    async def _document(self, request: Request) -> Response:
+    async def _document(self, request: HttpRequest) -> Response:
         for prefix in sorted(self.documents, key=len, reverse=True):
             below = prefix != "/" and request.path.startswith(prefix.rstrip("/") + "/")
             if request.path == prefix or below:
@@ -162,7 +162,7 @@ class Core:
                 return found if isinstance(found, Response) else await in_slices(found)
         return self.discovery.respond(request)
 
-    def _resource(self, request: Request, target: Target) -> Resource:
+    def _resource(self, request: HttpRequest, target: Target) -> Resource:
         """The resource that the path names. Raises NotFound or MethodNotAllowed."""
         resource = self.world.registry.find(target.group, target.version, target.resource)
         if request.method == "HEAD" and resource is not None and not resource.custom:
@@ -224,7 +224,7 @@ class Core:
         options = list_options(call.request, watch=True, streaming_lists=streaming)
         # Upstream would compress what may be long.
         headers = {"Vary": "Accept-Encoding"} if options.initial_events and options.bookmarks else {}
-        stream = await Watch(self.world, call, media, options).open()
+        stream = await WatchStream(self.world, call, media, options).open()
         return Response(content_type=media.stream_type, headers=headers, stream=stream)
 
     async def _collection(self, call: Call, media: Media) -> Response:
@@ -272,7 +272,7 @@ def _terminating(resource: Resource, name: str) -> Forbidden:
     return Forbidden(f'{resource.qualified} "{name}" is forbidden: {text}', details=details)
 
 
-def error_response(request: Request, error: ApiError) -> Response:
+def error_response(request: HttpRequest, error: ApiError) -> Response:
     """The Status in a form that the client accepts, else JSON."""
     try:
         media = accept_media(request, views=False)

@@ -14,7 +14,7 @@ from kopylite.apiserver.access.authentication import Authenticator, header_warni
 from kopylite.apiserver.access.impersonation import Impersonator
 from kopylite.apiserver.access.origins import check_no_web_page
 from kopylite.apiserver.core import MAX_BODY_BYTES, Core, error_response, too_large
-from kopylite.apiserver.request.request import Request, Response, parse_query, parse_target
+from kopylite.apiserver.request.request import HttpRequest, Response, parse_query, parse_target
 from kopylite.apiserver.world import Disconnect
 from kopylite.errors import ApiError, GatewayTimeout
 from kopylite.serving.protocol import QuietServer
@@ -45,7 +45,7 @@ class Front:
         if http.version.major != 1:
             return refusal(505, ": unsupported protocol version")
         headers = {name.lower(): value for name, value in http.headers.items()}
-        request = Request(http.method, http.path, parse_query(http.query_string), headers)
+        request = HttpRequest(http.method, http.path, parse_query(http.query_string), headers)
         try:
             response = await self._answer(http, request)
             if response.stream is not None:
@@ -54,7 +54,7 @@ class Front:
             return _cut(http)
         return self._whole(request, response)
 
-    async def _answer(self, http: web.BaseRequest, request: Request) -> Response:
+    async def _answer(self, http: web.BaseRequest, request: HttpRequest) -> Response:
         try:
             check_no_web_page(request.method, request.headers, listening=self._listening)
             certificate, der = _certificate(http)
@@ -69,7 +69,7 @@ class Front:
             response.warnings.insert(0, warning)
         return response
 
-    def _whole(self, request: Request, response: Response) -> web.Response:
+    def _whole(self, request: HttpRequest, response: Response) -> web.Response:
         answer = web.Response(
             status=response.status,
             body=b"" if request.method == "HEAD" else _line(request, response),
@@ -82,7 +82,7 @@ class Front:
             answer.headers.setdefault("Vary", "Accept-Encoding")
         return answer
 
-    async def _stream(self, http: web.BaseRequest, request: Request, response: Response) -> web.StreamResponse:
+    async def _stream(self, http: web.BaseRequest, request: HttpRequest, response: Response) -> web.StreamResponse:
         assert response.stream is not None
         answer = web.StreamResponse(status=response.status, headers=self._headers(request, response))
         try:
@@ -96,7 +96,7 @@ class Front:
             await response.stream.aclose()
         return answer
 
-    def _headers(self, request: Request, response: Response) -> CIMultiDict[str]:
+    def _headers(self, request: HttpRequest, response: Response) -> CIMultiDict[str]:
         headers = CIMultiDict(
             {
                 **({"Content-Type": response.content_type} if response.content_type else {}),
@@ -128,7 +128,7 @@ def refusal(status: int, why: str = "") -> web.Response:
     return response
 
 
-def _line(request: Request, response: Response) -> bytes:
+def _line(request: HttpRequest, response: Response) -> bytes:
     """The body; that of an object ends its line, as Go's encoder has it, that of other documents does not."""
     is_object = response.content_type.startswith("application/json") and request.path.startswith("/api")
     return response.body + b"\n" if is_object and response.body else response.body

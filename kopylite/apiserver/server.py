@@ -15,9 +15,9 @@ from kopylite.apiserver.access.kubeconfig import kubeconfig
 from kopylite.apiserver.assembly import AccessOptions, assemble
 from kopylite.apiserver.bootstrap.cluster import bootstrap
 from kopylite.apiserver.depth import deep_stack
-from kopylite.apiserver.request.request import ADMIN, Request, Response
+from kopylite.apiserver.request.request import ADMIN, HttpRequest, Response
 from kopylite.apiserver.storage.persistence import DataFile
-from kopylite.apiserver.storage.store import Store
+from kopylite.apiserver.storage.store import ObjectStore
 from kopylite.apiserver.world import NEWEST_MINOR, Hooks, World
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.errors import UsageError
@@ -93,7 +93,7 @@ class ApiServer:
         options: ApiServerOptions = ApiServerOptions(),
         *,
         clock: Clock = SYSTEM_CLOCK,
-        store: Store | None = None,
+        store: ObjectStore | None = None,
         authority: CertificateAuthority | None = None,
         hooks: Hooks | None = None,
     ) -> None:
@@ -145,7 +145,7 @@ class ApiServer:
         self.world.store.close()
         await self._exit.aclose()
 
-    async def handle(self, request: Request) -> Response:
+    async def handle(self, request: HttpRequest) -> Response:
         """Answer a request in process, as the user that it names."""
         return await self.core.handle(request)
 
@@ -162,9 +162,9 @@ class ApiServer:
         """The text of a kubeconfig file for the administrator. Holds the token: write it for its owner only."""
         return kubeconfig(self.url, self.token, self._certificate(), namespace)
 
-    def _stored(self, store: Store | None, clock: Clock) -> Store:
+    def _stored(self, store: ObjectStore | None, clock: Clock) -> ObjectStore:
         if self._file is None:
-            return store or Store(clock=clock)
+            return store or ObjectStore(clock=clock)
         if store is None:
             return self._file.load(clock)
         self._file.keep(store)

@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
-from kopylite.apiserver.request.request import Request, Response, Target
+from kopylite.apiserver.request.request import HttpRequest, Response, Target
 from kopylite.apiserver.resources.registry import Registry, Resource
-from kopylite.apiserver.storage.history import Record, StoredChange
-from kopylite.apiserver.storage.store import Store
+from kopylite.apiserver.storage.history import StoredChange, StoredObject
+from kopylite.apiserver.storage.store import ObjectStore
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.errors import InternalError, NotFound
 
@@ -27,7 +27,7 @@ class Disconnect(Exception):
 class Call:
     """One request to a resource, resolved."""
 
-    request: Request
+    request: HttpRequest
     target: Target
     resource: Resource
     warnings: list[str] = field(default_factory=list)
@@ -53,8 +53,8 @@ class Hooks:
         watch: with each Call and encoded event; returns what to send, b"" for nothing, None to end the stream.
     """
 
-    before: list[Callable[[Request], Awaitable[Response | None]]] = field(default_factory=list)
-    after: list[Callable[[Request, Response], Awaitable[Response]]] = field(default_factory=list)
+    before: list[Callable[[HttpRequest], Awaitable[Response | None]]] = field(default_factory=list)
+    after: list[Callable[[HttpRequest, Response], Awaitable[Response]]] = field(default_factory=list)
     read: list[Callable[[Call], Awaitable[None]]] = field(default_factory=list)
     write: list[Callable[[Call], Awaitable[None]]] = field(default_factory=list)
     watch: list[Callable[[Call, bytes], Awaitable[bytes | None]]] = field(default_factory=list)
@@ -111,7 +111,7 @@ class World:
         convert: asks the conversion webhooks of CRDs.
     """
 
-    store: Store
+    store: ObjectStore
     registry: Registry = field(default_factory=Registry)
     clock: Clock = SYSTEM_CLOCK
     hooks: Hooks = field(default_factory=Hooks)
@@ -120,7 +120,7 @@ class World:
     validating: list[Callable[[Admission], Awaitable[None]]] = field(default_factory=list)
     convert: Convert | None = None
 
-    async def prepare(self, resource: Resource, records: Iterable[Record]) -> None:
+    async def prepare(self, resource: Resource, records: Iterable[StoredObject]) -> None:
         """Have records converted that a webhook must convert: after that, `object_in` shows them.
 
         Raises:
@@ -165,7 +165,7 @@ def store_key(resource: Resource, namespace: str, name: str) -> str:
     return f"{namespace}/{name}" if resource.namespaced else name
 
 
-def object_in(resource: Resource, record: Record) -> dict[str, Any]:
+def object_in(resource: Resource, record: StoredObject) -> dict[str, Any]:
     """A fresh copy of the stored object as this resource's version shows it."""
     obj = record.decode()
     if record.encoding_version == resource.encoding_version:
@@ -179,12 +179,12 @@ def object_in(resource: Resource, record: Record) -> dict[str, Any]:
     return resource.strategy.from_stored(obj, record.encoding_version)
 
 
-def _converts_itself(resource: Resource, record: Record) -> bool:
+def _converts_itself(resource: Resource, record: StoredObject) -> bool:
     """Whether no webhook is needed to show a record in the version of a resource."""
     return resource.conversion is None or record.encoding_version.partition("#")[0] == resource.api_version
 
 
-def body_in(resource: Resource, record: Record) -> bytes:
+def body_in(resource: Resource, record: StoredObject) -> bytes:
     """The stored object's JSON as this resource's version shows it."""
     same = record.encoding_version == resource.encoding_version
     return record.body if same else msgspec.json.encode(object_in(resource, record))
@@ -196,7 +196,7 @@ def selectable_fields(resource: Resource, obj: dict[str, Any]) -> dict[str, str]
     return {label: read(obj) for label, read in resource.fields.items()}
 
 
-def fields_in(resource: Resource, record: Record) -> dict[str, str]:
+def fields_in(resource: Resource, record: StoredObject) -> dict[str, str]:
     """All field labels of a stored object, for selectors."""
     own = record.fields
     if record.encoding_version != resource.encoding_version:

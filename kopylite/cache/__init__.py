@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kopylite.cache.informer import DeltaHandler, Handle, Informer, InformerStatistics, Scope
 from kopylite.cache.record import Record
-from kopylite.cache.selectors import LabelSelector, parse_label_selector
+from kopylite.cache.selectors import parse_label_selector
 from kopylite.cache.shared import KindFinder, SharedCache
 from kopylite.cache.steps import Phase, Problem
 from kopylite.cache.store import Delta, Store
@@ -16,7 +16,6 @@ __all__ = [
     "Informer",
     "InformerStatistics",
     "KindFinder",
-    "LabelSelector",
     "Phase",
     "Problem",
     "Record",

@@ -134,7 +134,7 @@ _decode_annotated = msgspec.json.Decoder(_Annotated).decode
 _CHANGES: Final = ("ADDED", "MODIFIED", "DELETED")
 _HEADS: Final = {f'{{"type":"{word}",'.encode(): word for word in _CHANGES}
 
-Frame = tuple[str, Record | Bookmark | ApiError]
+WatchFrame = tuple[str, Record | Bookmark | ApiError]
 
 
 class RecordDecoder:
@@ -159,7 +159,7 @@ class RecordDecoder:
         self._finalizers: _Interned[tuple[str, ...]] = _Interned(tuple[str, ...], ())
         self._namespaces: dict[str, str] = {}
 
-    def frame(self, line: bytes) -> Frame:
+    def frame(self, line: bytes) -> WatchFrame:
         """One line of a watch: its type, and a Record, a Bookmark, or (type ERROR) the server's error.
 
         Raises:
@@ -198,7 +198,7 @@ class RecordDecoder:
     def _no_list(self, item: bytes, error: Exception) -> BadFrame:
         return BadFrame(f"not a list of {self._kind}: {say(error)}")
 
-    def _any_frame(self, line: bytes) -> Frame:
+    def _any_frame(self, line: bytes) -> WatchFrame:
         try:
             frame = _decode_frame(line)
             word, body = frame.type, bytes(frame.object)
@@ -211,7 +211,7 @@ class RecordDecoder:
             raise ValueError(f"unknown type {show(word)}")
         return word, self.record(body)
 
-    def _special(self, word: str, body: bytes) -> Frame:
+    def _special(self, word: str, body: bytes) -> WatchFrame:
         if word == "ERROR":
             return word, error_from_status(json_object(body))
         metadata = _decode_annotated(body).metadata

@@ -10,7 +10,7 @@ import anyio
 import anyio.lowlevel
 
 from kopylite.boundary import say
-from kopylite.cache.record import Frame, Record, RecordDecoder
+from kopylite.cache.record import Record, RecordDecoder, WatchFrame
 from kopylite.cache.steps import (
     FetchPage,
     FindKind,
@@ -20,8 +20,8 @@ from kopylite.cache.steps import (
     Replacement,
     Silence,
     Sleep,
-    Step,
     Verdict,
+    WatchStep,
     WentBack,
 )
 from kopylite.cache.watchstate import WatchState, is_older
@@ -118,7 +118,7 @@ class Reflector:
                 except Exception as error:
                     self._fail(error)
 
-    async def _take(self, step: Step) -> None:
+    async def _take(self, step: WatchStep) -> None:
         match step:
             case Sleep(seconds):
                 await self._clock.sleep(seconds)
@@ -213,7 +213,7 @@ class Reflector:
         if splitter.pending:
             raise StreamBroken("the stream ended in the middle of a line")
 
-    def _hand_over(self, frame: Frame, verdict: Verdict) -> None:
+    def _hand_over(self, frame: WatchFrame, verdict: Verdict) -> None:
         word, content = frame
         if verdict is Verdict.APPLY and isinstance(content, Record):
             self._sink.changed(word, content)

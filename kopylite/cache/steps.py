@@ -48,7 +48,7 @@ class Sleep:
     seconds: float
 
 
-Step = FindKind | FetchPage | Probe | OpenWatch | Sleep
+WatchStep = FindKind | FetchPage | Probe | OpenWatch | Sleep
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from kopylite.cache import transitions
-from kopylite.cache.record import Bookmark, Frame, Page, Record
+from kopylite.cache.record import Bookmark, Page, Record, WatchFrame
 from kopylite.cache.states import FindingKind, Listing, Memory, Probing, State, Streaming, Waiting, Watching
 from kopylite.cache.steps import (
     ClosedEarly,
@@ -41,8 +41,8 @@ from kopylite.cache.steps import (
     Replacement,
     Silence,
     Sleep,
-    Step,
     Verdict,
+    WatchStep,
     WentBack,
 )
 from kopylite.client.verbs import PAGE_SIZE
@@ -107,7 +107,7 @@ class WatchState:
                 return Phase.WATCHING
         return Phase.RETRYING
 
-    def next(self, chance: float) -> Step:
+    def next(self, chance: float) -> WatchStep:
         """The next thing to do."""
         state = self.state
         if isinstance(state, Waiting):
@@ -194,7 +194,7 @@ class WatchState:
         self.heard = now
         self.state, self.memory = transitions.opened(self.state, self.memory, now)
 
-    def received(self, frame: Frame) -> Verdict:
+    def received(self, frame: WatchFrame) -> Verdict:
         """A frame came. The hot path: nothing here may be slow.
 
         Raises:

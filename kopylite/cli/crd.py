@@ -31,7 +31,7 @@ class declares any more, and says which differences are dangerous for objects th
 
 DIFFERENT = 1
 
-GroupKind = tuple[str, str]
+_GroupKind = tuple[str, str]
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -157,7 +157,7 @@ def _write(crds: list[dict[str, Any]], folder: Path) -> int:
     return Exit.STOPPED
 
 
-def _check(crds: list[dict[str, Any]], folder: Path, declared: set[GroupKind] | None) -> int:
+def _check(crds: list[dict[str, Any]], folder: Path, declared: set[_GroupKind] | None) -> int:
     """Compare with the files of a folder, which shall have no kinds but the declared ones (None: that is not asked)."""
     different = False
     told: set[Path | None] = set()
@@ -219,7 +219,7 @@ def _changes(committed: dict[str, Any], crd: dict[str, Any], path: Path) -> list
         raise UsageError(f"{path} holds no valid CustomResourceDefinition ({type(error).__name__})") from None
 
 
-def _declared_beside(target: str) -> set[GroupKind] | None:
+def _declared_beside(target: str) -> set[_GroupKind] | None:
     """The kinds of all classes beside the target: in its module, and in what is loaded of its package. None: the target
     is one class, and says nothing about others."""
     place, _, name = target.partition(":")
@@ -239,7 +239,7 @@ def _declared_beside(target: str) -> set[GroupKind] | None:
     return {(cls.declaration.group, cls.declaration.kind) for cls in classes if cls.declaration}
 
 
-def _left_over(crds: list[dict[str, Any]], folder: Path, declared: set[GroupKind]) -> list[Path]:
+def _left_over(crds: list[dict[str, Any]], folder: Path, declared: set[_GroupKind]) -> list[Path]:
     """The files that this command wrote for kinds of the same groups which no class declares."""
     groups = {crd["spec"]["group"] for crd in crds}
     found = []

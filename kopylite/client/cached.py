@@ -17,7 +17,7 @@ from kopylite.client.misfits import Misfits, OnInvalid
 from kopylite.client.patches import add_finalizer, remove_finalizer
 from kopylite.client.recent import CacheReader, NoCache, RecentWrites, no_index
 from kopylite.client.resources import Resources
-from kopylite.client.selecting import Index, Selector, index_values, selection_of
+from kopylite.client.selecting import IndexValues, SelectorLike, index_values, selection_of
 from kopylite.client.stale import look_again
 from kopylite.client.status import through_status
 from kopylite.client.transport import Transport
@@ -133,9 +133,9 @@ class Client(LiveClient):
         kind: Kind,
         *,
         namespace: str = "",
-        labels: Selector = "",
-        fields: Selector = "",
-        index: Index | None = None,
+        labels: SelectorLike = "",
+        fields: SelectorLike = "",
+        index: IndexValues | None = None,
         invalid: OnInvalid = "skip",
     ) -> builtins.list[Unstructured]: ...
     @overload
@@ -144,9 +144,9 @@ class Client(LiveClient):
         kind: type[T],
         *,
         namespace: str = "",
-        labels: Selector = "",
-        fields: Selector = "",
-        index: Index | None = None,
+        labels: SelectorLike = "",
+        fields: SelectorLike = "",
+        index: IndexValues | None = None,
         invalid: OnInvalid = "skip",
     ) -> builtins.list[T]: ...
     async def list(
@@ -154,9 +154,9 @@ class Client(LiveClient):
         kind: Kind | type[Any],
         *,
         namespace: str = "",
-        labels: Selector = "",
-        fields: Selector = "",
-        index: Index | None = None,
+        labels: SelectorLike = "",
+        fields: SelectorLike = "",
+        index: IndexValues | None = None,
         invalid: OnInvalid = "skip",
     ) -> builtins.list[Any]:
         """Read all objects of a namespace, or ("") of all that the operator is limited to; from a cache in no order.

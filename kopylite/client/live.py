@@ -11,7 +11,7 @@ from kopylite.client.api import Api
 from kopylite.client.changes import Edit, adapter_like, bound, carried_out, merge_change
 from kopylite.client.misfits import Misfits, OnInvalid
 from kopylite.client.patches import bound_diff
-from kopylite.client.selecting import Selector, selection_of
+from kopylite.client.selecting import SelectorLike, selection_of
 from kopylite.client.verbs import PatchType, Preconditions, WriteOptions
 from kopylite.errors import NotFound, UsageError
 from kopylite.objects import (
@@ -127,8 +127,8 @@ class LiveClient:
         kind: Kind,
         *,
         namespace: str = "",
-        labels: Selector = "",
-        fields: Selector = "",
+        labels: SelectorLike = "",
+        fields: SelectorLike = "",
         invalid: OnInvalid = "skip",
     ) -> builtins.list[Unstructured]: ...
     @overload
@@ -137,8 +137,8 @@ class LiveClient:
         kind: type[T],
         *,
         namespace: str = "",
-        labels: Selector = "",
-        fields: Selector = "",
+        labels: SelectorLike = "",
+        fields: SelectorLike = "",
         invalid: OnInvalid = "skip",
     ) -> builtins.list[T]: ...
     async def list(
@@ -146,8 +146,8 @@ class LiveClient:
         kind: Kind | type[Any],
         *,
         namespace: str = "",
-        labels: Selector = "",
-        fields: Selector = "",
+        labels: SelectorLike = "",
+        fields: SelectorLike = "",
         invalid: OnInvalid = "skip",
     ) -> builtins.list[Any]:
         """Read all objects of a namespace, or ("") of all namespaces.
@@ -326,8 +326,8 @@ class LiveClient:
         kind: Kind | type[Any],
         *,
         namespace: str = "",
-        labels: Selector = "",
-        fields: Selector = "",
+        labels: SelectorLike = "",
+        fields: SelectorLike = "",
         **params: Unpack[DeleteParams],
     ) -> None:
         """Ask for the deletion of all selected objects of a namespace, or ("") of all namespaces."""

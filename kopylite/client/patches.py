@@ -12,7 +12,7 @@ from kopylite.client.fields import Field
 from kopylite.client.overlay import ABSENT, elements_by_key
 from kopylite.client.verbs import PatchType
 
-Steps = list[dict[str, Any]]
+JsonPatch = list[dict[str, Any]]
 
 
 def merge_diff(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
@@ -94,9 +94,9 @@ def _replaces(stored: Mapping[str, Any], patch: Mapping[str, Any]) -> bool:
     return False
 
 
-def json_diff(before: Mapping[str, Any], after: Mapping[str, Any], field: Field, path: str = "") -> Steps:
+def json_diff(before: Mapping[str, Any], after: Mapping[str, Any], field: Field, path: str = "") -> JsonPatch:
     """The JSON patch that turns `before` into `after`, with tests of the lists and maps that it replaces."""
-    steps: Steps = []
+    steps: JsonPatch = []
     for name in before:
         if before[name] is not None and after.get(name) is None:
             where = f"{path}/{_escaped(name)}"
@@ -115,17 +115,17 @@ def json_diff(before: Mapping[str, Any], after: Mapping[str, Any], field: Field,
     return steps
 
 
-def _list_diff(before: list[Any], after: list[Any], field: Field, path: str) -> Steps:
+def _list_diff(before: list[Any], after: list[Any], field: Field, path: str) -> JsonPatch:
     if equal(before, after):
         return []
-    replaced: Steps = [_test(path, before), {"op": "replace", "path": path, "value": after}]
+    replaced: JsonPatch = [_test(path, before), {"op": "replace", "path": path, "value": after}]
     old, new = elements_by_key(before, field), elements_by_key(after, field)
     if old is None or new is None:
         return replaced
     left = [key for key in old if key in new]
     if left != list(new)[: len(left)]:
         return replaced  # they come in another order
-    steps: Steps = []
+    steps: JsonPatch = []
     for index, (key, element) in enumerate(old.items()):
         if key in new and not equal(element, new[key]):
             steps += _is_element(element, field, f"{path}/{index}")
@@ -147,7 +147,7 @@ def _is_element(element: Any, field: Field, path: str) -> Iterator[dict[str, Any
             yield _test(f"{path}/{_escaped(name)}", element[name])
 
 
-def _unchanged(path: str, value: Any, now: Any = ABSENT) -> Steps:
+def _unchanged(path: str, value: Any, now: Any = ABSENT) -> JsonPatch:
     """A test for a list or map only: that it is still there as it was, or (`now=None`) that there still is none."""
     return [_test(path, value if now is ABSENT else now)] if isinstance(value, dict | list) else []
 
@@ -160,7 +160,7 @@ def _escaped(name: str) -> str:
     return name.replace("~", "~0").replace("/", "~1")
 
 
-def bound_steps(stored: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]) -> Steps:
+def bound_steps(stored: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]) -> JsonPatch:
     """A JSON patch that somebody wrote for an object that was read, made to fail for any other object or list.
 
     A place in a list means nothing in another list: the lists that the patch leads into or replaces are tested.

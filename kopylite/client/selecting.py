@@ -14,10 +14,10 @@ from kopylite.client.verbs import Selection
 from kopylite.errors import UsageError
 from kopylite.objects import Kind
 
-Selector = str | Mapping[str, str]
+SelectorLike = str | Mapping[str, str]
 """A selector in the server's syntax, "app=web,tier!=cache", or a map of what has to be equal: {"app": "web"}."""
 
-Index = Mapping[str, str | int | float]
+IndexValues = Mapping[str, str | int | float]
 """Paths of fields and the values that are looked for: {"spec.config": "a", "spec.replicas": 3}."""
 
 _LABEL = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_./]*[A-Za-z0-9])?")

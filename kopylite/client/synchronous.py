@@ -10,7 +10,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, overl
 from kopylite.client.cached import Client, UpsertParams
 from kopylite.client.live import LiveClient, Patch, PatchParams
 from kopylite.client.misfits import OnInvalid
-from kopylite.client.selecting import Index, Selector
+from kopylite.client.selecting import IndexValues, SelectorLike
 from kopylite.client.upsert import Outcome
 from kopylite.objects import HasKey, Kind, Unstructured
 
@@ -66,12 +66,12 @@ class SyncLiveClient:
 
     @overload
     def list(
-        self, kind: Kind, *, namespace: str = "", labels: Selector = "", fields: Selector = "",
+        self, kind: Kind, *, namespace: str = "", labels: SelectorLike = "", fields: SelectorLike = "",
         invalid: OnInvalid = "skip",
     ) -> builtins.list[Unstructured]: ...  # fmt: skip
     @overload
     def list(
-        self, kind: type[T], *, namespace: str = "", labels: Selector = "", fields: Selector = "",
+        self, kind: type[T], *, namespace: str = "", labels: SelectorLike = "", fields: SelectorLike = "",
         invalid: OnInvalid = "skip",
     ) -> builtins.list[T]: ...  # fmt: skip
     def list(self, kind: Kind | type[Any], **params: Any) -> builtins.list[Any]:
@@ -112,13 +112,13 @@ class SyncClient(SyncLiveClient):
 
     @overload
     def list(
-        self, kind: Kind, *, namespace: str = "", labels: Selector = "", fields: Selector = "",
-        index: Index | None = None, invalid: OnInvalid = "skip",
+        self, kind: Kind, *, namespace: str = "", labels: SelectorLike = "", fields: SelectorLike = "",
+        index: IndexValues | None = None, invalid: OnInvalid = "skip",
     ) -> builtins.list[Unstructured]: ...  # fmt: skip
     @overload
     def list(
-        self, kind: type[T], *, namespace: str = "", labels: Selector = "", fields: Selector = "",
-        index: Index | None = None, invalid: OnInvalid = "skip",
+        self, kind: type[T], *, namespace: str = "", labels: SelectorLike = "", fields: SelectorLike = "",
+        index: IndexValues | None = None, invalid: OnInvalid = "skip",
     ) -> builtins.list[T]: ...  # fmt: skip
     def list(self, kind: Kind | type[Any], **params: Any) -> builtins.list[Any]:
         result: builtins.list[Any] = self._caller.call(self._client.list, kind, **params)

@@ -36,7 +36,7 @@ _NO_PARAMS: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class Timeouts:
     """How long an answer may take, in seconds.
 
     Attributes:
@@ -49,11 +49,11 @@ class Patience:
     silence: float | None = None
 
 
-SMALL = Patience()
+SMALL = Timeouts()
 # A page, a list of kinds: nobody knows how long the line takes for it.
-BULK = Patience(silence=30.0)
+BULK = Timeouts(silence=30.0)
 # Everything at once: kube-apiserver itself gives up after 60 s, and says so.
-WHOLE = Patience(begin=70.0, silence=30.0)
+WHOLE = Timeouts(begin=70.0, silence=30.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class ApiRequest:
     body: bytes | None = field(default=None, repr=False)
     content_type: str | None = None
     accept: str = JSON
-    patience: Patience = SMALL
+    patience: Timeouts = SMALL
 
     @property
     def target(self) -> str:

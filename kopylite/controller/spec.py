@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from kopylite.cache import parse_label_selector
 from kopylite.checks import require_count, require_flag, require_seconds, require_text
-from kopylite.client.selecting import Selector, field_selector_text, label_selector_text
+from kopylite.client.selecting import SelectorLike, field_selector_text, label_selector_text
 from kopylite.errors import RegistrationError, UsageError
 from kopylite.objects import HasKey, Kind
 from kopylite.reconcile.request import Request, Result
@@ -85,8 +85,8 @@ def watch(
     *,
     map: MapFunction | None = None,  # noqa: A002  (reads as what it is at the call)
     predicates: Predicate | None = None,
-    labels: Selector = "",
-    fields: Selector = "",
+    labels: SelectorLike = "",
+    fields: SelectorLike = "",
     namespace: str | None = None,
     metadata_only: bool = False,
     any_owner: bool = False,
@@ -209,7 +209,7 @@ class ControllerSpec:
     watches: tuple[Watch, ...] = ()
     sources: Sequence[Periodic | Channel] = ()
     predicates: Predicate | None = None
-    labels: Selector = ""
+    labels: SelectorLike = ""
     workers: int | None = None
     threads: int | None = None
     timeout: float | None = DEFAULT_TIMEOUT
@@ -315,7 +315,7 @@ def _require_predicate(predicates: object, where: str, kind: Kind | type[Any], *
     raise RegistrationError(f"{where}: predicates is one Predicate, not {type(predicates).__name__}; {way_out}")
 
 
-def _require_selector(labels: Selector, where: str) -> None:
+def _require_selector(labels: SelectorLike, where: str) -> None:
     try:
         parse_label_selector(label_selector_text(labels, f"{where}: labels", RegistrationError))
     except RegistrationError:

@@ -19,7 +19,7 @@ from kopylite.privatefiles import write_private
 if TYPE_CHECKING:
     from kopylite.apiserver.access.authority import CertificateAuthority
     from kopylite.apiserver.server import ApiServer, ApiServerOptions
-    from kopylite.apiserver.storage.store import Store
+    from kopylite.apiserver.storage.store import ObjectStore
     from kopylite.apiserver.world import Hooks
     from kopylite.devcluster.simulator import Simulation
 
@@ -30,7 +30,7 @@ T = TypeVar("T")
 class Snapshot:
     """Everything that a cluster held at one moment, with its history. Any number of clusters can start from it."""
 
-    store: Store
+    store: ObjectStore
 
     @property
     def resource_version(self) -> str:

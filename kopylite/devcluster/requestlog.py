@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from kopylite.clock import Clock
 
 if TYPE_CHECKING:
-    from kopylite.apiserver.request.request import Request, Response
+    from kopylite.apiserver.request.request import HttpRequest, Response
 
 WRITE_VERBS = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 # The newest are kept; a test that looks at its requests has few.
@@ -86,7 +86,7 @@ class RequestLog:
             # By identity: two recordings that hold the same are equal.
             self._recordings = [other for other in self._recordings if other is not recorded]
 
-    async def note(self, request: Request, response: Response) -> Response:
+    async def note(self, request: HttpRequest, response: Response) -> Response:
         """The server's hook: keep a request; its answer goes on as it is."""
         from kopylite.apiserver.request.request import parse_target
 

@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import ConfigDict, Field
 
 from kopylite.objects.apimodel import ApiModel
+from kopylite.objects.selectors import OPERATORS, Requirement
 
 _ATOMIC = ConfigDict(json_schema_extra={"x-kubernetes-map-type": "atomic"})
 
@@ -21,11 +22,7 @@ class LabelSelectorRequirement(ApiModel, defer_build=True):
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Whether the labels fulfil it. A missing label is in no list of values."""
-        if self.operator == "Exists":
-            return self.key in labels
-        if self.operator == "DoesNotExist":
-            return self.key not in labels
-        return (labels.get(self.key) in self.values) == (self.operator == "In")
+        return Requirement(self.key, OPERATORS[self.operator], frozenset(self.values)).matches(labels)
 
     def __str__(self) -> str:
         if self.operator == "Exists":

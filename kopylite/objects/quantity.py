@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from decimal import ROUND_UP, Context, Decimal
 from functools import total_ordering
 from typing import Any
@@ -10,18 +9,16 @@ from typing import Any
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationInfo
 from pydantic_core import CoreSchema, core_schema
 
+from kopylite.objects.amounts import Amount, parse_quantity
+
 _NUMBER = r"(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
 # How other tools write it; it also lets exponents with a fraction pass, which the API server cannot read.
 USUAL_PATTERN = rf"^(\+|-)?{_NUMBER}(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?{_NUMBER}))?$"
 PATTERN = rf"^(\+|-)?{_NUMBER}(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?[0-9]+))?$"
-_TEXT = re.compile(r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))(?:([KMGTPE]i)|([numkMGTPE])|[eE]([+-]?[0-9]+))?")
-_DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
-_DECIMAL_SUFFIX = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
-_BINARY = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
-_BINARY_SUFFIX = {power: suffix for suffix, power in _BINARY.items()}
 # No amount that means something needs more; reading takes more than linear time.
 _MAX_TEXT = 500
-# As in the API server: nothing below a nano, nothing above what 63 bits hold.
+# Nothing below a nano, nothing above what 63 bits hold. quantity.go caps binary amounts only: a cap for all keeps what
+# a tenant writes as 1e99999 from costing memory here.
 _NANO = Decimal("1e-9")
 _MAX = Decimal(2**63 - 1)
 # Wide enough for every amount with all its nanos.
@@ -33,7 +30,8 @@ class Quantity:
     """An exact amount. Immutable; equal amounts are equal however they are written ("1" == "1000m").
 
     As a field it accepts texts and whole numbers, and is written back exactly as it was read. Amounts finer than
-    a nano are rounded away from zero and amounts beyond 63 bits are capped, as the API server does.
+    a nano are rounded away from zero, as the API server does; amounts beyond 63 bits are capped, as it does with those
+    that have a binary suffix.
 
     Args:
         amount: a text such as "1.5Gi", a number, or another Quantity.
@@ -73,12 +71,7 @@ class Quantity:
 
     def canonical(self) -> str:
         """The text that the API server would print: no fraction, the largest fitting suffix."""
-        if self.value == 0:
-            return "0"
-        whole = self.value == self.value.to_integral_value()
-        if self._form == "binary" and whole and abs(self.value) >= 1024:
-            return _binary_text(int(self.value))
-        return _decimal_text(self.value, exponent_form=self._form == "exponent")
+        return Amount(self.value, self._form).text()
 
     def __str__(self) -> str:
         return str(self._wire)
@@ -137,33 +130,13 @@ def _wire_of(quantity: Quantity) -> str | int:
 def _parse(text: str) -> tuple[Decimal, str]:
     if len(text) > _MAX_TEXT:
         raise ValueError(f"a quantity has at most {_MAX_TEXT} characters, not {len(text)}")
-    match = _TEXT.fullmatch(text)
-    if match is None:
-        raise ValueError(f'{text[:50]!r} is no quantity; write it like "500m" or "1.5Gi"')
-    number, binary, suffix, exponent = match.groups()
-    if binary:
-        return _bounded(_EXACT.multiply(Decimal(number), Decimal(1024 ** _BINARY[binary]))), "binary"
-    if exponent is not None:
-        return _bounded(Decimal(number).scaleb(max(-99, min(99, int(exponent))))), "exponent"
-    return _bounded(Decimal(number).scaleb(_DECIMAL[suffix or ""])), "decimal"
+    try:
+        amount = parse_quantity(text)
+    except ValueError:
+        raise ValueError(f'{text[:50]!r} is no quantity; write it like "500m" or "1.5Gi"') from None
+    return _bounded(amount.value), amount.form
 
 
 def _bounded(value: Decimal) -> Decimal:
     value = max(-_MAX, min(_MAX, value))
     return value.quantize(_NANO, rounding=ROUND_UP, context=_EXACT).normalize(_EXACT)
-
-
-def _binary_text(amount: int) -> str:
-    power = 0
-    while amount % 1024 == 0 and power < max(_BINARY_SUFFIX):
-        amount, power = amount // 1024, power + 1
-    return f"{amount}{_BINARY_SUFFIX.get(power, '')}"
-
-
-def _decimal_text(value: Decimal, *, exponent_form: bool) -> str:
-    sign, digits, raw_exponent = value.as_tuple()
-    exponent = int(raw_exponent)
-    number = int("".join(map(str, digits))) * 10 ** (exponent % 3)
-    exponent -= exponent % 3
-    suffix = f"e{exponent}" if exponent_form and exponent else _DECIMAL_SUFFIX.get(exponent, f"e{exponent}")
-    return f"{'-' if sign else ''}{number}{suffix}"

@@ -17,7 +17,7 @@ from kopylite.objects.wirevalues import field_path, wire_value
 if TYPE_CHECKING:
     from kopylite.objects.modelcodec import ModelCodec
 
-Steps = list[str | int]
+FieldSteps = list[str | int]
 
 # What a serializer's error says of the exception of our own function.
 _OWN_WORDS = re.compile(r"ValueError: (.*)")
@@ -55,7 +55,7 @@ def _problem(fault: Any) -> str:
     return f"could not be read back: {text[:1].lower()}{text[1:]}"
 
 
-def _difference(a: Any, b: Any) -> Steps | None:
+def _difference(a: Any, b: Any) -> FieldSteps | None:
     """The way to the first value that was lost or changed; None: there is none."""
     if a is b or a == b:
         return None
@@ -78,7 +78,7 @@ def _difference(a: Any, b: Any) -> Steps | None:
         return []
 
 
-def _first(pairs: Mapping[Any, tuple[Any, Any]]) -> Steps | None:
+def _first(pairs: Mapping[Any, tuple[Any, Any]]) -> FieldSteps | None:
     for step, (a, b) in pairs.items():
         if (inner := _difference(a, b)) is not None:
             return [step if isinstance(step, int) else str(step), *inner]
@@ -90,7 +90,7 @@ def why_not(model: Any, error: Exception, dump: Callable[..., Any]) -> EncodeErr
     name = type(model).__name__
     if isinstance(error, RecursionError):
         return EncodeError("is nested too deep, or contains itself", "object", name)
-    steps: Steps = []
+    steps: FieldSteps = []
     value: Any = model
     while (parts := _parts(value)) and not _fails(dump, model, [*steps, _NOWHERE]):
         for step, inner in parts.items():

@@ -13,11 +13,11 @@ from kopylite.serving.routes import Answer, Query
 Check = Callable[[], str | None]
 """One check: None while all is well, else what is wrong in one line."""
 
-Run = Callable[[str, Check], str | None]
+ProbeRun = Callable[[str, Check], str | None]
 """Asks one check, by its name."""
 
 
-def guarded(now: Callable[[], float]) -> Run:
+def guarded(now: Callable[[], float]) -> ProbeRun:
     """A Run that tells in the log why a check itself failed, once per cause; `now` is a monotonic clock."""
 
     def ask(check: Check) -> tuple[str | None]:
@@ -28,7 +28,7 @@ def guarded(now: Callable[[], float]) -> Run:
     return lambda name, check: guard.call(lambda: name, broken, check)[0]
 
 
-def probe(endpoint: str, checks: Mapping[str, Check], query: Query, run: Run) -> Answer:
+def probe(endpoint: str, checks: Mapping[str, Check], query: Query, run: ProbeRun) -> Answer:
     """Answer a GET of `endpoint` ("healthz" or "readyz") or of `endpoint/name`.
 
     All checks: 200 "ok", or 500 with one line a check; a problem's text is withheld there, for the address may

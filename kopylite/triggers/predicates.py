@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from kopylite.boundary import name_of, show
-from kopylite.cache import LabelSelector, Record, parse_label_selector
-from kopylite.client.selecting import Selector, label_selector_text
+from kopylite.cache import Record, parse_label_selector
+from kopylite.client.selecting import SelectorLike, label_selector_text
 from kopylite.errors import RegistrationError
 from kopylite.objects import Kind
+from kopylite.objects.selectors import Selector
 from kopylite.triggers.events import Event, EventType
 
 T = TypeVar("T")
@@ -126,7 +127,7 @@ class _Changed(Predicate):
 
 @dataclass(frozen=True, slots=True)
 class _Labelled(Predicate):
-    selector: LabelSelector
+    selector: Selector
 
     def __call__(self, event: Event) -> bool:
         return any(record is not None and self.selector.matches(record.labels) for record in (event.new, event.old))
@@ -160,7 +161,7 @@ def answer(passes: Any) -> bool:
     return passes  # type: ignore[no-any-return]
 
 
-def label_selector(selector: Selector) -> Predicate:
+def label_selector(selector: SelectorLike) -> Predicate:
     """Passes events of objects that match, or that matched before: "stopped matching" is news as well.
 
     Raises:

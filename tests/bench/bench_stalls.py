@@ -14,7 +14,7 @@ import anyio
 import anyio.lowlevel
 
 from kopylite.apiserver.openapi import v2_protobuf, v3_protobuf
-from kopylite.apiserver.request.request import Request
+from kopylite.apiserver.request.request import HttpRequest
 from kopylite.apiserver.server import ApiServer, ApiServerOptions
 
 MOST = 0.2
@@ -37,7 +37,7 @@ async def longest_turn(server: ApiServer, path: str, accept: str) -> tuple[float
         group.start_soon(tick)
         await anyio.lowlevel.checkpoint()
         began = time.perf_counter()
-        response = await server.handle(Request.of("GET", path, headers={"accept": accept}))
+        response = await server.handle(HttpRequest.of("GET", path, headers={"accept": accept}))
         whole = time.perf_counter() - began
         await anyio.lowlevel.checkpoint()
         group.cancel_scope.cancel()

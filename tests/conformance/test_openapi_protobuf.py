@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kopylite.apiserver.openapi import v2_protobuf, v3_protobuf
-from kopylite.apiserver.openapi.sharing import Steps
+from kopylite.apiserver.openapi.sharing import NodeSteps
 from kopylite.testing import EnvTest
 from tests.conformance.likeness.run import player
 from tests.unit.apiserver.conftest import finished
@@ -29,7 +29,7 @@ STAR = (b"\x04'*'", b'\x04"*"')
     ],
 )
 async def test_protobuf_of_openapi_is_the_real_servers(
-    real_cluster: EnvTest, path: str, accept: str, encode: Callable[[dict[str, Any]], Steps[bytes]]
+    real_cluster: EnvTest, path: str, accept: str, encode: Callable[[dict[str, Any]], NodeSteps[bytes]]
 ) -> None:
     async with player(real_cluster) as real:
         document = json.loads(await real.read(path, "application/json"))

@@ -26,7 +26,7 @@ import yaml
 
 from kopylite import Unstructured
 from kopylite.apiserver.controllers import NAMES
-from kopylite.apiserver.request.request import Request, Response
+from kopylite.apiserver.request.request import HttpRequest, Response
 from kopylite.errors import Conflict
 from kopylite.testing import Cluster, EmbeddedCluster, EnvTest, Simulation
 
@@ -130,7 +130,7 @@ class Runner:
         return done.returncode == 0 and f"FUNCTION PASSED: {name}".encode() in done.stdout
 
 
-async def no_scheduler(request: Request) -> Response | None:
+async def no_scheduler(request: HttpRequest) -> Response | None:
     """Upstream's runner has none, and its functions count on pods that stay where they are."""
     if not request.path.endswith("/binding"):
         return None

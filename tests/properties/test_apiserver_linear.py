@@ -13,7 +13,6 @@ import pytest
 
 from kopylite.apiserver.builtin.cron import schedule_problem
 from kopylite.apiserver.builtin.defaults_core import pull_policy
-from kopylite.apiserver.builtin.quantities import canonical
 from kopylite.apiserver.request.bodies import from_json
 from kopylite.apiserver.request.protobuf import decode
 from kopylite.apiserver.request.selectors import parse_field_selector, parse_label_selector
@@ -24,6 +23,7 @@ from kopylite.apiserver.schema.jsonpath import compile_path
 from kopylite.apiserver.schema.names import label_key_errors, label_value_errors, subdomain_errors
 from kopylite.apiserver.schema.regex import compile_go
 from kopylite.apiserver.writes.metadata import drop_duplicate_owners
+from kopylite.objects.amounts import canonical
 
 # A unit of text that is repeated, with what stands before and after it.
 SHAPES = [

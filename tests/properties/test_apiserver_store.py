@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kopylite.apiserver.storage.history import DELETED, Collection
-from kopylite.apiserver.storage.store import HISTORY_BYTES, AlreadyStored, Store
+from kopylite.apiserver.storage.store import HISTORY_BYTES, AlreadyStored, ObjectStore
 from tests.sizes import examples
 
 STORAGE = "widgets.example.com"
@@ -27,7 +27,7 @@ class Model:
     states: dict[int, dict[str, int]] = field(default_factory=dict)
 
 
-def play(store: Store, script: list[tuple[str, str, int]]) -> Model:
+def play(store: ObjectStore, script: list[tuple[str, str, int]]) -> Model:
     state = values(store.collection(STORAGE), "", "", store.version)
     model = Model({store.version: dict(state)})
     for step, key, value in script:
@@ -56,7 +56,7 @@ def values(collection: Collection, prefix: str, start: str, version: int) -> dic
 def test_a_watch_from_any_version_leads_from_the_state_then_to_the_state_now(
     script: list[tuple[str, str, int]], step: int
 ) -> None:
-    store = Store()
+    store = ObjectStore()
     store.step = step
     model = play(store, script)
     for version, then in model.states.items():
@@ -77,7 +77,7 @@ def test_a_watch_from_any_version_leads_from_the_state_then_to_the_state_now(
 def test_a_scan_at_any_version_shows_that_version_in_key_order(
     script: list[tuple[str, str, int]], prefix: str, start: str
 ) -> None:
-    store = Store()
+    store = ObjectStore()
     model = play(store, script)
     collection = store.collection(STORAGE)
     for version, then in model.states.items():
@@ -91,7 +91,7 @@ def test_a_scan_at_any_version_shows_that_version_in_key_order(
 def test_pages_of_one_version_make_up_that_version_whatever_is_written_between_them(
     before: list[tuple[str, str, int]], between: list[tuple[str, str, int]], limit: int
 ) -> None:
-    store = Store()
+    store = ObjectStore()
     model = play(store, before)
     version, wanted = store.version, dict(model.states[store.version])
     rest = list(between)
@@ -113,7 +113,7 @@ def test_pages_of_one_version_make_up_that_version_whatever_is_written_between_t
 def test_after_trimming_a_version_is_either_whole_or_refused(
     script: list[tuple[str, str, int]], keep: int, compacted_at: int
 ) -> None:
-    store = Store()
+    store = ObjectStore()
     model = play(store, script)
     collection = store.collection(STORAGE)
     collection.trim(keep, 0.0, HISTORY_BYTES)
@@ -135,7 +135,7 @@ def test_after_trimming_a_version_is_either_whole_or_refused(
 def test_a_fork_and_its_origin_do_not_see_each_others_writes(
     before: list[tuple[str, str, int]], after: list[tuple[str, str, int]]
 ) -> None:
-    store = Store()
+    store = ObjectStore()
     play(store, before)
     version, mine = store.version, values(store.collection(STORAGE), "", "", store.version)
     twin = store.fork()
@@ -146,7 +146,7 @@ def test_a_fork_and_its_origin_do_not_see_each_others_writes(
 
 
 def test_a_taken_key_is_refused_and_names_what_is_there() -> None:
-    store = Store()
+    store = ObjectStore()
     record = store.create(STORAGE, "a/x", {"metadata": {}}, encoding_version="v1")
     with pytest.raises(AlreadyStored) as taken:
         store.create(STORAGE, "a/x", {"metadata": {}}, encoding_version="v1")

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kopylite.cache.backoff import LONGEST_RETRY_AFTER
-from kopylite.cache.record import BadFrame, Bookmark, Frame, Page, Record
+from kopylite.cache.record import BadFrame, Bookmark, Page, Record, WatchFrame
 from kopylite.cache.states import Listing, Streaming, Waiting
 from kopylite.cache.steps import (
     ClosedEarly,
@@ -23,8 +23,8 @@ from kopylite.cache.steps import (
     Replacement,
     Silence,
     Sleep,
-    Step,
     Verdict,
+    WatchStep,
     WentBack,
 )
 from kopylite.cache.store import Store
@@ -122,7 +122,7 @@ class Expected:
     opened: float | None = None
     initial: bool = False
 
-    def check(self, step: Step) -> None:
+    def check(self, step: WatchStep) -> None:
         if isinstance(step, Sleep):
             assert self.pause is not False, "it sleeps without a reason"
             self.pause = False
@@ -231,7 +231,7 @@ class Driver:
         self.state.failed(error, self.now, 0.5)
         self.expected.fail(error, self.now)
 
-    def take(self, step: Step, fault: str | None) -> None:
+    def take(self, step: WatchStep, fault: str | None) -> None:
         server, state = self.server, self.state
         if isinstance(step, OpenWatch):
             state.opening(step, self.now)
@@ -311,7 +311,7 @@ class Driver:
         if fault == "delivers garbage":
             raise BadFrame("garbage")
 
-    def receive(self, frame: Frame) -> None:
+    def receive(self, frame: WatchFrame) -> None:
         word, content = frame
         collecting = self.expected.initial
         verdict = self.state.received(frame)

@@ -9,7 +9,7 @@ import msgspec
 from kopylite.apiserver.access.authentication import API_AUDIENCE
 from kopylite.apiserver.access.signing import ALGORITHM, SigningKey
 from kopylite.apiserver.request.negotiation import JSON, preferred
-from kopylite.apiserver.request.request import Request, Response
+from kopylite.apiserver.request.request import HttpRequest, Response
 from kopylite.errors import MethodNotAllowed, NotAcceptable
 
 CONFIGURATION, KEYS = "/.well-known/openid-configuration", "/openid/v1/jwks"
@@ -28,7 +28,7 @@ class OpenId:
         self._key = key
         self.url = ""
 
-    def __call__(self, request: Request) -> Response:
+    def __call__(self, request: HttpRequest) -> Response:
         """Raises MethodNotAllowed, NotAcceptable."""
         if request.method not in ("GET", "HEAD"):
             raise MethodNotAllowed("the server does not allow this method on the requested resource")
@@ -44,7 +44,7 @@ class OpenId:
         return _answer(request, JSON, document)
 
 
-def _answer(request: Request, content_type: str, document: Any) -> Response:
+def _answer(request: HttpRequest, content_type: str, document: Any) -> Response:
     if preferred(request, (content_type,)) is None:
         raise NotAcceptable(f"406: Not Acceptable\n\nAvailable representations: {content_type}")
     return Response(body=msgspec.json.encode(document), content_type=content_type, headers=dict(_HEADERS))

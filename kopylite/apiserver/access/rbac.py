@@ -9,7 +9,7 @@ from kopylite.apiserver.access.authorization import Decision, SubjectRules
 from kopylite.apiserver.request.request import MASTERS, SERVICE_ACCOUNT, Target, User
 from kopylite.apiserver.schema.field_errors import aggregate, go_quote
 from kopylite.apiserver.storage.history import StoredChange
-from kopylite.apiserver.storage.store import Store
+from kopylite.apiserver.storage.store import ObjectStore
 from kopylite.errors import ApiError, BadRequest, InternalError, NotFound
 
 GROUP = "rbac.authorization.k8s.io"
@@ -30,7 +30,7 @@ class Grant(NamedTuple):
 class RbacAuthorizer:
     """Allows what some binding of the user grants; nothing denies."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: ObjectStore) -> None:
         self._store = store
         self._decoded: dict[str, list[dict[str, Any]]] = {}
         store.observers.append(self._forget)

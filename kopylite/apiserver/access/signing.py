@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from kopylite.apiserver.storage.store import Store
+from kopylite.apiserver.storage.store import ObjectStore
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric import ec
@@ -29,7 +29,7 @@ class SigningKey:
     Needs the package `cryptography` (extra `dev`).
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: ObjectStore) -> None:
         self._store = store
 
     def sign(self, data: bytes) -> bytes:

@@ -8,9 +8,9 @@ from typing import Any
 
 from kopylite.apiserver.admission.quota_usage import Amounts, pod_total, quantities
 from kopylite.apiserver.admission.refusals import forbidden
-from kopylite.apiserver.builtin.quantities import Quantity
 from kopylite.apiserver.schema.field_errors import aggregate
 from kopylite.apiserver.world import Admission, World
+from kopylite.objects.amounts import Amount
 
 Object = dict[str, Any]
 _NOTE = "kubernetes.io/limit-ranger"
@@ -128,7 +128,7 @@ def _too_large(kind: str, most: Amounts, requests: Amounts, limits: Amounts) -> 
 
 
 def _too_far_apart(kind: str, ratios: Amounts, requests: Amounts, limits: Amounts) -> Iterator[str]:
-    nothing = Quantity(Decimal(0), "decimal")
+    nothing = Amount(Decimal(0), "decimal")
     for name, most in sorted(ratios.items()):
         about = f"{name} max limit to request ratio per {kind} is {most.text()}"
         request, limit = requests.get(name, nothing).value, limits.get(name, nothing).value

@@ -81,7 +81,7 @@ class Pod:
         return self.minor >= 35 and self.spec.get("hostUsers") is False
 
 
-Check = Callable[[Pod], Violation | None]
+PodCheck = Callable[[Pod], Violation | None]
 
 
 def violations(level: str, minor: int, annotations: Object | None, spec: Object) -> list[Violation]:
@@ -358,10 +358,10 @@ def _needed_seccomp(pod: Pod) -> Violation | None:
 
 
 # In the order of upstream's names of the checks.
-_BASELINE: tuple[Check, ...] = (
+_BASELINE: tuple[PodCheck, ...] = (
     _app_armor, _capabilities, _host_namespaces, _host_paths, _host_ports, _probe_hosts, _privileged, _proc_mount,
     _se_linux, _seccomp, _sysctls, _host_process,
 )  # fmt: skip
-_RESTRICTED: tuple[Check, ...] = (
+_RESTRICTED: tuple[PodCheck, ...] = (
     _escalation, _dropped_capabilities, _any_proc_mount, _volume_types, _non_root, _root_user, _needed_seccomp,
 )  # fmt: skip

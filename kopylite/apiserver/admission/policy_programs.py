@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from kopylite.apiserver.schema.cel.budget import Budget
-from kopylite.apiserver.schema.cel.library import CallFailed
+from kopylite.apiserver.schema.cel.library import FunctionFailed
 from kopylite.apiserver.schema.cel.program import CompileProblem, EvaluationFailed, OutOfBudget, Program
 from kopylite.apiserver.schema.cel.shapes import DYN, Shape
 from kopylite.apiserver.schema.field_errors import go_quote
@@ -46,13 +46,13 @@ class Variables(dict[str, Any]):
 
     def __missing__(self, name: str) -> Any:
         if name in self._failed:
-            raise CallFailed(self._failed[name])
+            raise FunctionFailed(self._failed[name])
         try:
             value = self._evaluation.run(self._expressions[name])
         except (CompileProblem, EvaluationFailed) as error:
             verb = "compile" if isinstance(error, CompileProblem) else "evaluate"
             self._failed[name] = f"composited variable {go_quote(name)} fails to {verb}: {error}"
-            raise CallFailed(self._failed[name]) from None
+            raise FunctionFailed(self._failed[name]) from None
         self[name] = value
         return value
 

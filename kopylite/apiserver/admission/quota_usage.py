@@ -6,17 +6,17 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
-from kopylite.apiserver.builtin.quantities import Quantity, parse_quantity
+from kopylite.objects.amounts import Amount, parse_quantity
 
 Object = dict[str, Any]
-Amounts = dict[str, Quantity]
+Amounts = dict[str, Amount]
 
 # Kinds whose number has a short name too.
 COUNTED = frozenset(
     {"pods", "services", "secrets", "configmaps", "persistentvolumeclaims", "replicationcontrollers", "resourcequotas"}
 )
-_ONE = Quantity(Decimal(1), "decimal")
-_NONE = Quantity(Decimal(0), "decimal")
+_ONE = Amount(Decimal(1), "decimal")
+_NONE = Amount(Decimal(0), "decimal")
 # Requests that quota also knows by their plain names.
 _PLAIN = ("cpu", "memory", "ephemeral-storage")
 _FINISHED = ("Succeeded", "Failed")
@@ -50,13 +50,13 @@ def counted_by(name: str) -> str:
     return name if name in COUNTED else "pods"
 
 
-def add(left: Amounts, right: Mapping[str, Quantity], *, sign: int = 1) -> Amounts:
+def add(left: Amounts, right: Mapping[str, Amount], *, sign: int = 1) -> Amounts:
     """The sum by names; each in the form of the left side, where there is something."""
     total = dict(left)
     for name, quantity in right.items():
         present = total.get(name, _NONE)
         form = present.form if present.value else quantity.form
-        total[name] = Quantity((present.value + sign * quantity.value).normalize(), form)
+        total[name] = Amount((present.value + sign * quantity.value).normalize(), form)
     return total
 
 
@@ -123,7 +123,7 @@ def _larger(left: Amounts, right: Amounts) -> Amounts:
 
 
 def _service_usage(spec: Object) -> Amounts:
-    ports = Quantity(Decimal(len(spec.get("ports") or ())), "decimal")
+    ports = Amount(Decimal(len(spec.get("ports") or ())), "decimal")
     balanced = spec.get("type") == "LoadBalancer"
     nodes = spec.get("type") == "NodePort" or (balanced and spec.get("allocateLoadBalancerNodePorts", True))
     return {"services.nodeports": ports if nodes else _NONE, "services.loadbalancers": _ONE if balanced else _NONE}

@@ -27,7 +27,7 @@ class BadAnswer(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ReviewVerdict:
     """What a webhook said.
 
     Attributes:
@@ -101,7 +101,7 @@ def review_of(version: str, request: Object) -> bytes:
     return msgspec.json.encode({"kind": "AdmissionReview", "apiVersion": f"{_GROUP}/{version}", "request": request})
 
 
-def read_answer(body: bytes, version: str, uid: str, *, mutating: bool) -> Verdict:
+def read_answer(body: bytes, version: str, uid: str, *, mutating: bool) -> ReviewVerdict:
     """What the body of a webhook's answer says. Raises BadAnswer."""
     review = _review(body, version)
     response = review.get("response")
@@ -112,7 +112,7 @@ def read_answer(body: bytes, version: str, uid: str, *, mutating: bool) -> Verdi
         if problem:
             raise BadAnswer(f"received invalid webhook response: {problem}")
     status, warnings, audit = response.get("status"), response.get("warnings"), response.get("auditAnnotations")
-    return Verdict(
+    return ReviewVerdict(
         allowed=response.get("allowed") is True,
         patch=_patch(response.get("patch")) if mutating else None,
         status=status if isinstance(status, dict) else None,

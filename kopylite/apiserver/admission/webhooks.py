@@ -16,7 +16,7 @@ from kopylite.apiserver.admission.refusals import forbidden
 from kopylite.apiserver.admission.reviews import (
     VERSIONS,
     BadAnswer,
-    Verdict,
+    ReviewVerdict,
     denial,
     read_answer,
     request_of,
@@ -189,7 +189,7 @@ class Webhooks:
 
     async def _ask(
         self, hook: _Hook, admission: Admission, resource: Resource, objects: tuple[Any, Any], *, mutating: bool
-    ) -> Verdict:
+    ) -> ReviewVerdict:
         effects = hook.spec.get("sideEffects")
         if admission.dry_run and effects not in ("None", "NoneOnDryRun"):
             raise BadRequest(f"admission webhook {go_quote(hook.name)} does not support dry run")

@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from kopylite.apiserver.core import Core
-from kopylite.apiserver.request.request import AUTHENTICATED, MASTERS, Request, User
+from kopylite.apiserver.request.request import AUTHENTICATED, MASTERS, HttpRequest, User
 from kopylite.apiserver.resources.registry import Resource
 from kopylite.apiserver.world import World
 from kopylite.apiserver.writes.metadata import timestamp
@@ -150,6 +150,8 @@ def _path(resource: Resource, namespace: str) -> str:
 
 async def _send(core: Core, method: str, path: str, obj: dict[str, Any], media: str) -> None:
     headers = {**_AGENT, "content-type": media}
-    response = await core.handle(Request.of(method, path, headers=headers, body=msgspec.json.encode(obj), user=_SERVER))
+    response = await core.handle(
+        HttpRequest.of(method, path, headers=headers, body=msgspec.json.encode(obj), user=_SERVER)
+    )
     if response.status >= 400:
         raise RuntimeError(f"bootstrap failed: {method} {path}: {response.body.decode()}")

@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from kopylite.apiserver.builtin.quantities import parse_quantity
 from kopylite.apiserver.schema.field_errors import (
     FieldError,
     RawText,
@@ -20,6 +19,8 @@ from kopylite.apiserver.schema.field_errors import (
     unsupported,
 )
 from kopylite.apiserver.schema.names import label_errors, label_key_errors, label_value_errors, subdomain_errors
+from kopylite.objects.amounts import parse_quantity
+from kopylite.objects.selectors import OPERATORS, Requirement, Selector
 
 Object = dict[str, Any]
 Errors = list[FieldError]
@@ -169,19 +170,14 @@ def selects(selector: Object | None, of: Mapping[str, str]) -> bool:
     """Does a valid LabelSelector match labels? None matches nothing, an empty one everything."""
     if selector is None:
         return False
-    if any(of.get(key) != value for key, value in (selector.get("matchLabels") or {}).items()):
+    equal = [Requirement(key, "=", frozenset((value,))) for key, value in (selector.get("matchLabels") or {}).items()]
+    expressions = selector.get("matchExpressions") or ()
+    if any(one.get("operator") not in OPERATORS for one in expressions):
         return False
-    for requirement in selector.get("matchExpressions") or ():
-        present, values = requirement["key"] in of, requirement.get("values") or ()
-        fits = {
-            "In": present and of.get(requirement["key"]) in values,
-            "NotIn": not present or of[requirement["key"]] not in values,
-            "Exists": present,
-            "DoesNotExist": not present,
-        }
-        if not fits.get(requirement["operator"], False):
-            return False
-    return True
+    others = [
+        Requirement(one["key"], OPERATORS[one["operator"]], frozenset(one.get("values") or ())) for one in expressions
+    ]
+    return Selector([*equal, *others]).matches(of)
 
 
 def port_number(field: str, value: int) -> Errors:

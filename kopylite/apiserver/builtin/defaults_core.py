@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kopylite.apiserver.builtin.quantities import rounded_to_milli
+from kopylite.objects.amounts import rounded_to_milli
 
 Object = dict[str, Any]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 Object = dict[str, Any]
-Reader = Callable[[Object], str]
+FieldReader = Callable[[Object], str]
 
 
 def _text(value: Any) -> str:
@@ -16,7 +16,7 @@ def _text(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def _at(path: str, *others: str, missing: str = "") -> Reader:
+def _at(path: str, *others: str, missing: str = "") -> FieldReader:
     """The value at the first dotted path that has one."""
     ways = [p.split(".") for p in (path, *others)]
 
@@ -36,7 +36,7 @@ def _pod_ips(pod: Object) -> str:
     return ",".join(ip.get("ip", "") for ip in (pod.get("status") or {}).get("podIPs") or ())
 
 
-def _event_fields() -> Mapping[str, Reader]:
+def _event_fields() -> Mapping[str, FieldReader]:
     # One storage for both groups: a stored event of either form answers to the labels of both.
     fields = {}
     for name in ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath"):
@@ -53,7 +53,7 @@ def _event_fields() -> Mapping[str, Reader]:
 
 _EVENT = _event_fields()
 
-FIELDS: Mapping[tuple[str, str], Mapping[str, Reader]] = {
+FIELDS: Mapping[tuple[str, str], Mapping[str, FieldReader]] = {
     ("", "Pod"): {
         "spec.nodeName": _at("spec.nodeName"),
         "spec.restartPolicy": _at("spec.restartPolicy"),

@@ -9,11 +9,11 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from kopylite.apiserver.builtin.quantities import parse_quantity
 from kopylite.apiserver.builtin.validation_groups import SYSTEM_PRIORITIES
 from kopylite.apiserver.patching.copying import copied
 from kopylite.apiserver.resources.strategy import Environment
 from kopylite.errors import Forbidden
+from kopylite.objects.amounts import parse_quantity
 
 Object = dict[str, Any]
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from kopylite.apiserver.builtin.quantities import canonical
+from kopylite.objects.amounts import canonical
 
 # Reads one value: (value, path, reading) -> value as the server writes it.
 Decoder = Callable[[Any, str, "Reading"], Any]

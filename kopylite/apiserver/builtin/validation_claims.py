@@ -6,9 +6,9 @@ from typing import Any
 
 from kopylite.apiserver.builtin import checks
 from kopylite.apiserver.builtin.checks import Errors, Object
-from kopylite.apiserver.builtin.quantities import parse_quantity
 from kopylite.apiserver.schema.field_errors import forbidden, invalid, required, unsupported
 from kopylite.apiserver.schema.names import label_errors
+from kopylite.objects.amounts import parse_quantity
 
 _ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 VOLUME_MODES = ("Block", "Filesystem")

@@ -8,7 +8,6 @@ from typing import Any
 
 from kopylite.apiserver.builtin import checks
 from kopylite.apiserver.builtin.checks import Errors, Object
-from kopylite.apiserver.builtin.quantities import parse_quantity
 from kopylite.apiserver.builtin.validation_environment import environment, environment_sources
 from kopylite.apiserver.builtin.validation_mounts import mounts
 from kopylite.apiserver.builtin.validation_probes import lifecycle, probes
@@ -26,6 +25,7 @@ from kopylite.apiserver.schema.field_errors import (
     unsupported,
 )
 from kopylite.apiserver.schema.names import label_errors
+from kopylite.objects.amounts import parse_quantity
 
 PROTOCOLS = ("SCTP", "TCP", "UDP")
 PULL_POLICIES = ("Always", "IfNotPresent", "Never")

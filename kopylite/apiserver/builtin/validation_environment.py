@@ -6,9 +6,9 @@ from collections.abc import Collection
 
 from kopylite.apiserver.builtin import checks
 from kopylite.apiserver.builtin.checks import Errors, Object
-from kopylite.apiserver.builtin.quantities import parse_quantity
 from kopylite.apiserver.schema.field_errors import invalid, not_found, required, unsupported
 from kopylite.apiserver.schema.names import label_key_errors, subdomain_errors
+from kopylite.objects.amounts import parse_quantity
 
 _SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
 ENVIRONMENT_FIELDS = frozenset(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from kopylite.apiserver.builtin import checks
 from kopylite.apiserver.builtin.checks import Errors, Object
-from kopylite.apiserver.builtin.quantities import parse_quantity
 from kopylite.apiserver.builtin.validation_resources import container_resource
 from kopylite.apiserver.builtin.validation_scheduling import tolerations
 from kopylite.apiserver.schema.field_errors import forbidden, invalid, required, unsupported
 from kopylite.apiserver.schema.names import label_errors, path_segment_errors
+from kopylite.objects.amounts import parse_quantity
 
 RBAC = "rbac.authorization.k8s.io"
 MAX_USER_PRIORITY = 1_000_000_000

@@ -7,9 +7,9 @@ from typing import Any
 
 from kopylite.apiserver.builtin import checks
 from kopylite.apiserver.builtin.checks import Errors, Object
-from kopylite.apiserver.builtin.quantities import parse_quantity
 from kopylite.apiserver.schema.field_errors import RawText, duplicate, forbidden, invalid, required
 from kopylite.apiserver.schema.names import label_key_errors
+from kopylite.objects.amounts import parse_quantity
 
 _COMPUTE = ("cpu", "memory", "ephemeral-storage")
 _QUOTA = frozenset(

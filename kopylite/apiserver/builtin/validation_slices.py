@@ -8,7 +8,6 @@ from functools import partial
 
 from kopylite.apiserver.builtin import checks
 from kopylite.apiserver.builtin.checks import Errors, Object
-from kopylite.apiserver.builtin.quantities import parse_quantity
 from kopylite.apiserver.builtin.validation_devices import (
     attribute_name,
     device_name,
@@ -20,6 +19,7 @@ from kopylite.apiserver.builtin.validation_devices import (
 from kopylite.apiserver.builtin.validation_scheduling import node_selector
 from kopylite.apiserver.schema.field_errors import duplicate, forbidden, invalid, required, too_long, too_many
 from kopylite.apiserver.schema.names import label_errors, subdomain_errors
+from kopylite.objects.amounts import parse_quantity
 
 _MOST_DEVICES, _MOST_ADVANCED = 128, 64
 _MOST_SETS, _MOST_COUNTERS, _MOST_CONSUMED, _MOST_CONDITIONS, _MOST_TAINTS = 8, 32, 2, 4, 16

@@ -11,13 +11,13 @@ from functools import partial
 
 from kopylite.apiserver.builtin import checks
 from kopylite.apiserver.builtin.checks import Errors, Object
-from kopylite.apiserver.builtin.quantities import parse_quantity
 from kopylite.apiserver.builtin.validation_claims import claim_spec
 from kopylite.apiserver.builtin.validation_projected import downward_api, items, projected
 from kopylite.apiserver.schema.field_errors import forbidden, invalid, required, unsupported
 from kopylite.apiserver.schema.names import label_errors, subdomain_errors
+from kopylite.objects.amounts import parse_quantity
 
-Check = Callable[[Object, str], Errors]
+SourceCheck = Callable[[Object, str], Errors]
 
 _HOST_PATHS = ("", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket")
 _PULL_POLICIES = ("Always", "IfNotPresent", "Never")
@@ -60,7 +60,7 @@ def persistent_source(spec: Object, path: str, volume_name: str) -> Errors:
     return found
 
 
-def _first(holder: Object, path: str, sources: Mapping[str, Check]) -> Errors:
+def _first(holder: Object, path: str, sources: Mapping[str, SourceCheck]) -> Errors:
     found: Errors = []
     seen = False
     for kind, check in sources.items():
@@ -79,7 +79,7 @@ _SHOWN = {"gcePersistentDisk": "persistentDisk"}
 _FORBIDDEN = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}
 
 
-def needs(*fields: str) -> Check:
+def needs(*fields: str) -> SourceCheck:
     """Each of the fields must be there and not empty."""
 
     def check(source: Object, path: str) -> Errors:
@@ -88,15 +88,15 @@ def needs(*fields: str) -> Check:
     return check
 
 
-def _all(*parts: Check) -> Check:
+def _all(*parts: SourceCheck) -> SourceCheck:
     return lambda source, path: [error for part in parts for error in part(source, path)]
 
 
-def _within(field: str, least: int, most: int) -> Check:
+def _within(field: str, least: int, most: int) -> SourceCheck:
     return lambda source, path: checks.in_range(f"{path}.{field}", source.get(field) or 0, least, most)
 
 
-def _reference(field: str, *fields: str) -> Check:
+def _reference(field: str, *fields: str) -> SourceCheck:
     """A reference that may be left out, of which the fields are needed."""
 
     def check(source: Object, path: str) -> Errors:
@@ -233,7 +233,7 @@ def _azure_disk(source: Object, path: str) -> Errors:
     return found
 
 
-def _storage_os(*reference: str) -> Check:
+def _storage_os(*reference: str) -> SourceCheck:
     def check(source: Object, path: str) -> Errors:
         found = checks.label_name(f"{path}.volumeName", source.get("volumeName", ""))
         found += checks.optional(label_errors, f"{path}.volumeNamespace", source.get("volumeNamespace"))
@@ -292,7 +292,7 @@ _DISK = {
 }
 _CINDER = partial(_reference, "secretRef")
 
-POD_SOURCES: Mapping[str, Check] = {
+POD_SOURCES: Mapping[str, SourceCheck] = {
     "emptyDir": _empty_dir,
     "hostPath": _host_path,
     "gitRepo": _git,
@@ -323,7 +323,7 @@ POD_SOURCES: Mapping[str, Check] = {
     "ephemeral": _ephemeral,
     "image": _image,
 }
-PERSISTENT_SOURCES: Mapping[str, Check] = {
+PERSISTENT_SOURCES: Mapping[str, SourceCheck] = {
     "hostPath": _host_path,
     **_DISK,
     "glusterfs": _persistent_glusterfs,

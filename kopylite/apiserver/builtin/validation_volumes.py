@@ -6,11 +6,11 @@ from collections.abc import Collection
 
 from kopylite.apiserver.builtin import checks
 from kopylite.apiserver.builtin.checks import Errors, Object
-from kopylite.apiserver.builtin.quantities import parse_quantity
 from kopylite.apiserver.builtin.validation_claims import VOLUME_MODES, access_modes
 from kopylite.apiserver.builtin.validation_scheduling import node_selector
 from kopylite.apiserver.builtin.validation_sources import PERSISTENT_SOURCES, persistent_source, pod_source
 from kopylite.apiserver.schema.field_errors import duplicate, forbidden, invalid, required, unsupported
+from kopylite.objects.amounts import parse_quantity
 
 _RECLAIMING = ("Delete", "Recycle", "Retain")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from kopylite.apiserver.builtin.quantities import parse_quantity
 from kopylite.apiserver.schema.field_errors import go_quote
 from kopylite.apiserver.schema.names import label_errors
+from kopylite.objects.amounts import parse_quantity
 
 Object = dict[str, Any]
 Warn = Callable[[Object, Object | None], list[str]]

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from kopylite.apiserver.core import Core
-from kopylite.apiserver.request.request import AUTHENTICATED, MASTERS, Request, User
+from kopylite.apiserver.request.request import AUTHENTICATED, MASTERS, HttpRequest, User
 from kopylite.apiserver.resources.registry import Resource
-from kopylite.apiserver.storage.history import Record
+from kopylite.apiserver.storage.history import StoredObject
 from kopylite.errors import api_error
 
 _SERVICE_ACCOUNTS = ("system:serviceaccounts", "system:serviceaccounts:kube-system")
@@ -39,12 +39,12 @@ class Actor:
             self._generation, self._resources = registry.generation, registry.storages()
         return self._resources.get(storage)
 
-    async def delete(self, resource: Resource, record: Record, options: Mapping[str, Any]) -> None:
+    async def delete(self, resource: Resource, record: StoredObject, options: Mapping[str, Any]) -> None:
         """Delete one object. Raises ApiError."""
         body = {"kind": "DeleteOptions", "apiVersion": "v1", **options}
         await self.send("DELETE", path_of(resource, record.namespace, record.name), body)
 
-    async def patch(self, resource: Resource, record: Record, patch: Mapping[str, Any] | Sequence[Any]) -> None:
+    async def patch(self, resource: Resource, record: StoredObject, patch: Mapping[str, Any] | Sequence[Any]) -> None:
         """Patch one object: a merge patch, or a list of JSON Patch operations. Raises ApiError."""
         kind = MERGE if isinstance(patch, Mapping) else JSON_PATCH
         await self.send("PATCH", path_of(resource, record.namespace, record.name), patch, content_type=kind)
@@ -53,7 +53,7 @@ class Actor:
         """Any request. Returns the decoded answer. Raises ApiError."""
         headers = {**self._headers, "content-type": content_type}
         encoded = b"" if body is None else msgspec.json.encode(body)
-        response = await self._core.handle(Request.of(method, path, headers=headers, body=encoded, user=self._user))
+        response = await self._core.handle(HttpRequest.of(method, path, headers=headers, body=encoded, user=self._user))
         if response.status >= 400:
             raise api_error(response.status, response.body)
         return msgspec.json.decode(response.body)

@@ -18,7 +18,7 @@ from kopylite.apiserver.storage.history import StoredChange
 from kopylite.errors import UsageError
 
 
-class Controller(Protocol):
+class BackgroundController(Protocol):
     """Notes changes in the turn in which they happen, and works them off in `run`."""
 
     def observe(self, storage: str, change: StoredChange) -> None: ...
@@ -44,7 +44,7 @@ class Controllers:
     """
 
     def __init__(self, core: Core, names: Collection[str], certificate: bytes = b"") -> None:
-        makers: dict[str, Callable[[], Controller]] = {
+        makers: dict[str, Callable[[], BackgroundController]] = {
             "clusterrole-aggregation": lambda: ClusterRoleAggregator(core),
             "garbage-collector": lambda: GarbageCollector(core),
             "namespace": lambda: NamespaceController(core),
@@ -79,5 +79,5 @@ class Controllers:
         await self._tasks.__aexit__(None, None, None)
 
 
-async def _run(controller: Controller) -> None:
+async def _run(controller: BackgroundController) -> None:
     await deep(controller.run())

@@ -10,7 +10,7 @@ from kopylite.apiserver.controllers.worklist import WorkList
 from kopylite.apiserver.core import Core
 from kopylite.apiserver.crd.serving import STORAGE as CRDS
 from kopylite.apiserver.resources.registry import Resource
-from kopylite.apiserver.storage.history import DELETED, Record, StoredChange
+from kopylite.apiserver.storage.history import DELETED, StoredChange, StoredObject
 from kopylite.apiserver.writes.metadata import FOREGROUND, ORPHAN, timestamp
 from kopylite.errors import NotFound
 
@@ -68,7 +68,7 @@ class GarbageCollector:
             for waiting in unresolved:
                 self._work.add(waiting)
 
-    def _changed(self, item: Item, record: Record, previous: Record | None) -> None:
+    def _changed(self, item: Item, record: StoredObject, previous: StoredObject | None) -> None:
         if item.storage == _IGNORED:
             return
         before, after = ownership_of(previous), ownership_of(record)
@@ -84,7 +84,7 @@ class GarbageCollector:
         elif after.orphans_dependents and not before.orphans_dependents:
             self._work.add(item)
 
-    def _deleted(self, item: Item, record: Record) -> None:
+    def _deleted(self, item: Item, record: StoredObject) -> None:
         last = ownership_of(record)
         self._graph.remove(item, record.uid, last)
         self._reported = {pair for pair in self._reported if pair[0] != record.uid} if self._reported else set()
@@ -120,7 +120,7 @@ class GarbageCollector:
         except NotFound:
             return  # it went meanwhile
 
-    async def _check_owners(self, item: Item, resource: Resource, record: Record, own: Ownership) -> None:
+    async def _check_owners(self, item: Item, resource: Resource, record: StoredObject, own: Ownership) -> None:
         """Delete an object whose owners are all gone or going; else drop the references to those."""
         solid: list[str] = []
         waiting: list[str] = []
@@ -152,7 +152,7 @@ class GarbageCollector:
         preconditions = {"uid": record.uid, "resourceVersion": str(record.version)}
         await self._actor.delete(resource, record, {"propagationPolicy": policy, "preconditions": preconditions})
 
-    async def _find(self, record: Record, resource: Resource, reference: Owner) -> Record | None:
+    async def _find(self, record: StoredObject, resource: Resource, reference: Owner) -> StoredObject | None:
         """The present owner; None: it is gone, or never was.
 
         Raises:
@@ -173,7 +173,7 @@ class GarbageCollector:
         )
         return owner if owner is not None and owner.uid == reference.uid else None
 
-    async def _wait_for_dependents(self, resource: Resource, record: Record, own: Ownership) -> None:
+    async def _wait_for_dependents(self, resource: Resource, record: StoredObject, own: Ownership) -> None:
         """Let an object that is deleted in the foreground go when nothing blocks that any more."""
         blocking = [item for item, blocks in self._graph.dependents(record.uid).items() if blocks]
         if not blocking:
@@ -183,7 +183,7 @@ class GarbageCollector:
             if not ownership_of(self._store.get(*item)).deletes_dependents:
                 self._work.add(item)
 
-    async def _orphan(self, resource: Resource, record: Record, own: Ownership) -> None:
+    async def _orphan(self, resource: Resource, record: StoredObject, own: Ownership) -> None:
         """Take an object out of the references of its dependents, then let it go."""
         for item in list(self._graph.dependents(record.uid)):
             dependent, kind = self._store.get(*item), self._actor.resource(item.storage)
@@ -197,7 +197,7 @@ class GarbageCollector:
     async def _patch_owners(
         self,
         resource: Resource,
-        record: Record,
+        record: StoredObject,
         *,
         without: frozenset[str] | set[str] = frozenset(),
         block: bool = True,
@@ -209,15 +209,15 @@ class GarbageCollector:
             kept = [{**reference, "blockOwnerDeletion": False} for reference in kept]
         await self._patch(resource, record, {"ownerReferences": kept or None})
 
-    async def _remove_finalizer(self, resource: Resource, record: Record, own: Ownership, name: str) -> None:
+    async def _remove_finalizer(self, resource: Resource, record: StoredObject, own: Ownership, name: str) -> None:
         await self._patch(resource, record, {"finalizers": [f for f in own.finalizers if f != name] or None})
 
-    async def _patch(self, resource: Resource, record: Record, metadata: dict[str, Any]) -> None:
+    async def _patch(self, resource: Resource, record: StoredObject, metadata: dict[str, Any]) -> None:
         """Patch this very version of the object."""
         seen = {"resourceVersion": str(record.version), "uid": record.uid}
         await self._actor.patch(resource, record, {"metadata": {**metadata, **seen}})
 
-    async def _report(self, record: Record, resource: Resource, reference: Owner) -> None:
+    async def _report(self, record: StoredObject, resource: Resource, reference: Owner) -> None:
         """Say once, as an Event, that an owner is in another namespace: so it counts as gone."""
         if (record.uid, reference.uid) in self._reported:
             return

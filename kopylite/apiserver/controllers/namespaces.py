@@ -11,7 +11,7 @@ from kopylite.apiserver.controllers.ownership import ownership_of
 from kopylite.apiserver.controllers.worklist import WorkList
 from kopylite.apiserver.core import Core
 from kopylite.apiserver.resources.registry import Resource
-from kopylite.apiserver.storage.history import DELETED, Record, StoredChange
+from kopylite.apiserver.storage.history import DELETED, StoredChange, StoredObject
 from kopylite.apiserver.writes.metadata import timestamp
 from kopylite.errors import NotFound
 
@@ -25,7 +25,7 @@ class Remaining(NamedTuple):
     """What is left of one kind in a namespace."""
 
     resource: Resource
-    records: list[Record]
+    records: list[StoredObject]
 
 
 class NamespaceController:
@@ -55,7 +55,7 @@ class NamespaceController:
         elif self._terminating and change.record.namespace in self._terminating:
             self._work.add(change.record.namespace)
 
-    def _note(self, record: Record) -> None:
+    def _note(self, record: StoredObject) -> None:
         if ownership_of(record).deletion_timestamp is not None:
             self._terminating.add(record.key)
             self._work.add(record.key)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from kopylite.apiserver.storage.history import Record
+from kopylite.apiserver.storage.history import StoredObject
 from kopylite.apiserver.writes.metadata import FOREGROUND, ORPHAN
 
 
@@ -54,7 +54,7 @@ _NOTHING = Ownership()
 _decoder = msgspec.json.Decoder(_Object)
 
 
-def ownership_of(record: Record | None) -> Ownership:
+def ownership_of(record: StoredObject | None) -> Ownership:
     """Costs next to nothing for an object that has no owner and is not being deleted."""
     if record is None or (b'"ownerReferences"' not in record.body and b'"deletionTimestamp"' not in record.body):
         return _NOTHING

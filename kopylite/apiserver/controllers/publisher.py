@@ -9,7 +9,7 @@ from kopylite.apiserver.controllers.actor import MERGE, Actor
 from kopylite.apiserver.controllers.ownership import ownership_of
 from kopylite.apiserver.controllers.worklist import WorkList
 from kopylite.apiserver.core import Core
-from kopylite.apiserver.storage.history import DELETED, Record, StoredChange
+from kopylite.apiserver.storage.history import DELETED, StoredChange, StoredObject
 from kopylite.errors import AlreadyExists, NotFound
 
 NAME = "root-ca-cert-publisher"
@@ -64,7 +64,7 @@ class NamespacePublisher:
         elif storage in self._objects and change.record.name == self._objects[storage]["metadata"]["name"]:
             self._work.add(Published(storage, change.record.namespace))
 
-    def _note(self, namespace: Record) -> None:
+    def _note(self, namespace: StoredObject) -> None:
         for storage in self._objects:
             self._work.add(Published(storage, namespace.name))
 

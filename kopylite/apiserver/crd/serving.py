@@ -18,9 +18,9 @@ from kopylite.apiserver.crd.definitions import (
 from kopylite.apiserver.deletion.deleter import Deleter
 from kopylite.apiserver.patching.apply import update_managed_fields
 from kopylite.apiserver.request.options import DeleteOptions
-from kopylite.apiserver.request.request import Request, Target
+from kopylite.apiserver.request.request import HttpRequest, Target
 from kopylite.apiserver.resources.registry import Resource
-from kopylite.apiserver.storage.history import DELETED, Record, StoredChange
+from kopylite.apiserver.storage.history import DELETED, StoredChange, StoredObject
 from kopylite.apiserver.world import Call, World
 from kopylite.apiserver.writes.metadata import timestamp
 from kopylite.apiserver.writes.writer import is_finished
@@ -51,7 +51,7 @@ class CrdServing:
     def _now(self) -> str:
         return timestamp(self._world.clock.now())
 
-    def _records(self) -> list[Record]:
+    def _records(self) -> list[StoredObject]:
         return list(self._world.store.collection(STORAGE).records.values())
 
     def _observe(self, storage: str, change: StoredChange) -> None:
@@ -64,7 +64,7 @@ class CrdServing:
         elif change.type == DELETED and storage in self._cleaning:
             self._complete_cleanup(storage)
 
-    def _changed(self, record: Record) -> None:
+    def _changed(self, record: StoredObject) -> None:
         crd = record.decode()
         if needs_cleanup(crd):
             self._serve(record.name, crd)
@@ -81,7 +81,7 @@ class CrdServing:
         elif is_established(crd):
             self._serve(record.name, crd)
 
-    def _reconsider(self, gone: Record) -> None:
+    def _reconsider(self, gone: StoredObject) -> None:
         """Others of the group may have waited for the names of the one that is gone."""
         group = gone.decode()["spec"]["group"]
         for record in self._records():
@@ -128,7 +128,7 @@ class CrdServing:
             self._world.registry.remove(resource.group, resource.version, resource.plural)
             self._world.store.close_collection(resource.storage, keep=False)
 
-    def _clean_up(self, record: Record, crd: dict[str, Any]) -> None:
+    def _clean_up(self, record: StoredObject, crd: dict[str, Any]) -> None:
         """Begin to delete the objects of a CRD, once."""
         storage = crd["metadata"]["name"]
         if storage in self._cleaning:
@@ -161,8 +161,8 @@ class CrdServing:
             store.update(STORAGE, key, done, record, encoding_version=record.encoding_version, fields=record.fields)
 
 
-def _deletion(resource: Resource, record: Record) -> Call:
+def _deletion(resource: Resource, record: StoredObject) -> Call:
     """A DELETE of one object, as the server's own controller would send it."""
     target = Target("delete", "", resource.group, resource.version, resource.plural)
     target = replace(target, namespace=record.namespace, name=record.name)
-    return Call(Request("DELETE", ""), target, resource)
+    return Call(HttpRequest("DELETE", ""), target, resource)

@@ -11,7 +11,7 @@ import msgspec
 
 from kopylite.apiserver.request.options import DeleteOptions
 from kopylite.apiserver.resources.registry import Resource
-from kopylite.apiserver.storage.history import Record
+from kopylite.apiserver.storage.history import StoredObject
 from kopylite.apiserver.storage.store import Moved
 from kopylite.apiserver.world import (
     Admission,
@@ -84,12 +84,14 @@ class Deleter:
             except Moved:
                 continue  # it was looked at before a plug-in was awaited: look again
 
-    def delete_now(self, call: Call, record: Record, options: DeleteOptions) -> None:
+    def delete_now(self, call: Call, record: StoredObject, options: DeleteOptions) -> None:
         """Delete in this turn of the loop, with no hooks and no admission: for the server's own parts."""
         # In the stored version, where another one would take a webhook.
         self._delete(call, record, _stored(call.resource, record), options)
 
-    def _delete(self, call: Call, record: Record, live: dict[str, Any], options: DeleteOptions) -> tuple[int, bytes]:
+    def _delete(
+        self, call: Call, record: StoredObject, live: dict[str, Any], options: DeleteOptions
+    ) -> tuple[int, bytes]:
         resource, store = call.resource, self._world.store
         obj = msgspec.json.decode(msgspec.json.encode(live))
         grace = self._grace(resource.strategy.grace, obj, options)
@@ -154,7 +156,7 @@ class Deleter:
         namespace["metadata"]["deletionTimestamp"] = timestamp(self._world.clock.now())
         return {**namespace, "status": {**namespace.get("status", {}), "phase": "Terminating"}}
 
-    async def delete_collection(self, call: Call, records: list[Record], options: DeleteOptions) -> None:
+    async def delete_collection(self, call: Call, records: list[StoredObject], options: DeleteOptions) -> None:
         """Delete these one by one; those that are gone meanwhile are skipped."""
         for record in records:
             one = replace(call.target, name=record.name, namespace=record.namespace)
@@ -163,18 +165,18 @@ class Deleter:
             except NotFound:
                 continue
 
-    def _success(self, call: Call, record: Record) -> bytes:
+    def _success(self, call: Call, record: StoredObject) -> bytes:
         details = {**qualified_details(call.resource, call.target.name), "uid": record.uid}
         return msgspec.json.encode(
             {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
         )
 
 
-def _stored(resource: Resource, record: Record) -> dict[str, Any]:
+def _stored(resource: Resource, record: StoredObject) -> dict[str, Any]:
     return record.decode() if resource.conversion is not None else object_in(resource, record)
 
 
-def check_preconditions(call: Call, record: Record, options: DeleteOptions) -> None:
+def check_preconditions(call: Call, record: StoredObject, options: DeleteOptions) -> None:
     """Raises Conflict."""
     uid, version = options.uid, options.resource_version
     if uid is not None and uid != record.uid:

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import urlencode
 
-from kopylite.apiserver.request.request import Request, Response, is_true
+from kopylite.apiserver.request.request import HttpRequest, Response, is_true
 from kopylite.apiserver.schema.field_errors import FieldError, forbidden, go_quote, invalid, invalid_error
 from kopylite.apiserver.world import Call, World
 from kopylite.errors import ApiError, BadRequest, NotFound, ServiceUnavailable
@@ -30,7 +30,7 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", r
 _FLAGS = ("follow", "previous", "timestamps")
 
 
-class Connections:
+class PodConnections:
     """Handlers of pods/log, exec, attach, portforward and proxy, and of the proxies of nodes and services."""
 
     def __init__(self, world: World) -> None:
@@ -121,7 +121,7 @@ def _endpoint(piece: Object) -> tuple[str, int | str] | None:
     return None
 
 
-def _log_options(request: Request, name: str) -> dict[str, str]:
+def _log_options(request: HttpRequest, name: str) -> dict[str, str]:
     """The parameters for the kubelet, in order. Raises BadRequest, Invalid."""
     numbers = {key: _integer(request.param(key)) for key in _INTEGERS if request.param(key)}
     errors: list[FieldError] = []
@@ -202,7 +202,7 @@ def _unreachable(host: str, port: int | str) -> str:
 
 def handlers(world: World) -> dict[tuple[str, str, str], Callable[[Call], Awaitable[Response]]]:
     """By group, plural and sub-resource."""
-    connections = Connections(world)
+    connections = PodConnections(world)
     dialled = {("", "pods", name): connections.stream for name in ("exec", "attach", "portforward")} | {
         ("", "pods", "proxy"): connections.pod_proxy,
         ("", "nodes", "proxy"): connections.node_proxy,

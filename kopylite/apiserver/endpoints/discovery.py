@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from kopylite.apiserver.request.negotiation import Media, accept_media, wanted_form
-from kopylite.apiserver.request.request import Request, Response
+from kopylite.apiserver.request.request import HttpRequest, Response
 from kopylite.apiserver.resources.registry import Registry, Resource, Subresource
 from kopylite.errors import MethodNotAllowed, NotFound
 
@@ -24,7 +24,7 @@ class Discovery:
         self._aggregated: dict[tuple[str, str], tuple[bytes, str]] = {}
         self.server_address = ""
 
-    def respond(self, request: Request) -> Response:
+    def respond(self, request: HttpRequest) -> Response:
         """Raises NotFound below a known group, MethodNotAllowed, NotAcceptable."""
         if request.method != "GET" and self._has_routes(request.path):
             raise MethodNotAllowed("the server does not allow this method on the requested resource")
@@ -81,7 +81,7 @@ class Discovery:
         head = {"kind": "APIResourceList"} | ({"apiVersion": "v1"} if group else {})
         return {**head, "groupVersion": group_version, "resources": entries}
 
-    def _respond_aggregated(self, request: Request, form: str) -> Response:
+    def _respond_aggregated(self, request: HttpRequest, form: str) -> Response:
         if self._generation != self._registry.generation:
             self._aggregated = {}
             self._generation = self._registry.generation

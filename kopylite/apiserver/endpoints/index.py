@@ -8,14 +8,14 @@ import msgspec
 
 from kopylite.apiserver.endpoints.discovery import page_not_found
 from kopylite.apiserver.endpoints.version import CHECKS
-from kopylite.apiserver.request.request import Request, Response
+from kopylite.apiserver.request.request import HttpRequest, Response
 from kopylite.apiserver.resources.registry import Registry
 
 PATHS = ("/", "/index.html")
 _HEALTH = ("/healthz", "/livez", "/readyz")
 
 
-def respond_index(request: Request, registry: Registry, documents: Iterable[str]) -> Response:
+def respond_index(request: HttpRequest, registry: Registry, documents: Iterable[str]) -> Response:
     """Answered in JSON whatever the method and the Accept header are, as upstream."""
     paths = {path for path in documents if path not in ("/openapi", *PATHS)}
     paths |= {"/api", "/apis", "/apis/", "/openapi/v2", "/openapi/v3", "/openapi/v3/"}
@@ -27,10 +27,10 @@ def respond_index(request: Request, registry: Registry, documents: Iterable[str]
     return Response(body=body)
 
 
-def exactly(path: str, handler: Callable[[Request], Response]) -> Callable[[Request], Response]:
+def exactly(path: str, handler: Callable[[HttpRequest], Response]) -> Callable[[HttpRequest], Response]:
     """The handler for this path alone: what is below it is not there."""
 
-    def answer(request: Request) -> Response:
+    def answer(request: HttpRequest) -> Response:
         if request.path.rstrip("/") != path.rstrip("/"):
             return page_not_found()
         return handler(request)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from kopylite.apiserver.endpoints.version import version_info
-from kopylite.apiserver.request.request import Request, Response, Target
+from kopylite.apiserver.request.request import HttpRequest, Response, Target
 from kopylite.apiserver.resources.registry import Resource
 from kopylite.apiserver.world import World
 
@@ -26,16 +26,16 @@ _CONNECT: Final = ("attach", "exec", "log", "portforward", "proxy")
 _OTHER_VERBS: Final = ("get", "head", "post", "put", "patch", "delete", "options")
 _MUTATING: Final = ("create", "update", "patch", "delete", "deletecollection", "post", "put")
 
-Labels = tuple[tuple[str, str], ...]
+LabelPairs = tuple[tuple[str, str], ...]
 
 
 class RequestMetrics:
     """Counts requests. Labels come from what is served, never from a client's text, so their number has a bound."""
 
     def __init__(self) -> None:
-        self._total: Counter[Labels] = Counter()
-        self._buckets: dict[Labels, list[int]] = {}
-        self._seconds: defaultdict[Labels, float] = defaultdict(float)
+        self._total: Counter[LabelPairs] = Counter()
+        self._buckets: dict[LabelPairs, list[int]] = {}
+        self._seconds: defaultdict[LabelPairs, float] = defaultdict(float)
         self._inflight: Counter[str] = Counter()
 
     def begin(self, target: Target) -> str:
@@ -47,7 +47,7 @@ class RequestMetrics:
     def end(self, kind: str) -> None:
         self._inflight[kind] -= 1
 
-    def note(self, labels: Labels, request: Request, status: int, seconds: float) -> None:
+    def note(self, labels: LabelPairs, request: HttpRequest, status: int, seconds: float) -> None:
         """A request is answered; a watch, when it begins, and without its duration."""
         dry = (("dry_run", "All" if request.param("dryRun") == "All" else ""),)
         self._total[tuple(sorted((*labels, *dry, ("code", str(status)))))] += 1
@@ -74,7 +74,7 @@ class RequestMetrics:
             yield _line(f"{name}_count", labels, total)
 
 
-def labels_of(target: Target, resource: Resource | None, documents: Iterable[str]) -> Labels:
+def labels_of(target: Target, resource: Resource | None, documents: Iterable[str]) -> LabelPairs:
     """What a request is about."""
     if resource is None:
         document = next((path for path in documents if path != "/" and target.path.startswith(path)), "")
@@ -90,7 +90,7 @@ def labels_of(target: Target, resource: Resource | None, documents: Iterable[str
     return tuple(sorted({**named, "component": "apiserver" if resource else "", **found}.items()))
 
 
-def respond_metrics(request: Request, world: World, requests: RequestMetrics) -> Response:
+def respond_metrics(request: HttpRequest, world: World, requests: RequestMetrics) -> Response:
     """Answered in text whatever the Accept header is, as upstream."""
     lines = [*requests.lines(), *_stored(world), *_build(world.minor)]
     return Response(body=("\n".join(lines) + "\n").encode(), content_type=CONTENT_TYPE)

@@ -10,7 +10,7 @@ import msgspec
 
 from kopylite.apiserver.deletion.deleter import Deleter
 from kopylite.apiserver.request.negotiation import accept_media
-from kopylite.apiserver.request.options import WriteOptions, delete_options, write_options
+from kopylite.apiserver.request.options import WriteQuery, delete_options, write_options
 from kopylite.apiserver.request.request import Response
 from kopylite.apiserver.world import Call, World
 from kopylite.apiserver.writes.decoding import check_namespace_matches, read_typed
@@ -80,7 +80,7 @@ class PodEndpoints:
             return self._with_condition(live, "DisruptionTarget", reason)
 
         status = replace(call, target=replace(call.target, subresource="status"))
-        await self._writer.update(status, disrupt, WriteOptions(deleting.dry_run), _UNOWNED)
+        await self._writer.update(status, disrupt, WriteQuery(deleting.dry_run), _UNOWNED)
         await self._deleter.delete(call, deleting)
         return self._success(call)
 

@@ -15,7 +15,7 @@ from kopylite.apiserver.endpoints.scale_apply import apply_scale
 from kopylite.apiserver.patching.apply import update_managed_fields
 from kopylite.apiserver.printers.tables import NAME, TableView, age_cell
 from kopylite.apiserver.request.negotiation import accept_media
-from kopylite.apiserver.request.options import WriteOptions, write_options
+from kopylite.apiserver.request.options import WriteQuery, write_options
 from kopylite.apiserver.request.request import Response
 from kopylite.apiserver.request.selectors import selector_text
 from kopylite.apiserver.resources.registry import Column, Resource, ScalePaths
@@ -109,7 +109,7 @@ class ScaleEndpoint:
         return self._respond(call, scale_of(call.resource, paths, msgspec.json.decode(written.body)))
 
     async def _write(
-        self, call: Call, paths: ScalePaths, options: WriteOptions, change: Any, *, retries: int
+        self, call: Call, paths: ScalePaths, options: WriteQuery, change: Any, *, retries: int
     ) -> Response:
         def rescale(live: dict[str, Any] | None) -> dict[str, Any]:
             assert live is not None, "a scale never creates"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kopylite.apiserver.request.negotiation import accept_media
-from kopylite.apiserver.request.request import Request, Response
+from kopylite.apiserver.request.request import HttpRequest, Response
 from kopylite.errors import MethodNotAllowed, NotFound
 
 CHECKS = ("ping", "log", "etcd", "informer-sync", "poststarthook/start-apiextensions-controllers")
@@ -45,7 +45,7 @@ def version_info(minor: int) -> dict[str, Any]:
     return info
 
 
-def respond_version(request: Request, minor: int) -> Response:
+def respond_version(request: HttpRequest, minor: int) -> Response:
     """Raises NotFound, MethodNotAllowed, NotAcceptable."""
     if request.path.rstrip("/") != "/version":
         raise NotFound("the server could not find the requested resource")
@@ -55,7 +55,7 @@ def respond_version(request: Request, minor: int) -> Response:
     return Response(body=media.encode(version_info(minor)), content_type=media.type)
 
 
-def respond_health(request: Request, is_ready: Callable[[], bool]) -> Response:
+def respond_health(request: HttpRequest, is_ready: Callable[[], bool]) -> Response:
     """/healthz, /livez and /readyz with their checks; `verbose` lists them. /readyz fails while not ready."""
     name, _, check = request.path.strip("/").partition("/")
     text = "text/plain; charset=utf-8"

@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 
 from kopylite.apiserver.builtin.data import OWN_KEYS, SCHEMAS, documents
 from kopylite.apiserver.crd.custom_resources import CustomResourceStrategy
-from kopylite.apiserver.openapi.paths import DocumentPaths, Names
-from kopylite.apiserver.openapi.sharing import Shared, Steps
+from kopylite.apiserver.openapi.paths import DocumentPaths, SchemaNames
+from kopylite.apiserver.openapi.sharing import NodeSteps, Shared
 from kopylite.apiserver.openapi.v2 import definition, document
 from kopylite.apiserver.openapi.v2_paths import V2Paths
 from kopylite.apiserver.resources.registry import Registry, Resource
@@ -68,24 +68,24 @@ class OpenApi:
         """Whether there is a document of this key in the index ("apis/apps/v1")."""
         return bool(self._resources(key))
 
-    def document(self, key: str) -> Steps[dict[str, Any]]:
+    def document(self, key: str) -> NodeSteps[dict[str, Any]]:
         """The document of a group version that is served."""
         return self._once(key, "", self.hash(key), lambda: self._make(self._resources(key)))
 
-    def swagger(self) -> Steps[dict[str, Any]]:
+    def swagger(self) -> NodeSteps[dict[str, Any]]:
         """The document of /openapi/v2, which covers everything. Made anew when what is served has changed."""
         return self._once("", "", self.hash(""), self._make_swagger)
 
-    def encoded(self, key: str, form: str, encode: Callable[[dict[str, Any]], Steps[bytes]]) -> Steps[bytes]:
+    def encoded(self, key: str, form: str, encode: Callable[[dict[str, Any]], NodeSteps[bytes]]) -> NodeSteps[bytes]:
         """A document, or with the key "" that of /openapi/v2, in a form; `encode` makes it."""
 
-        def make() -> Steps[bytes]:
+        def make() -> NodeSteps[bytes]:
             document = yield from (self.document(key) if key else self.swagger())
             return (yield from encode(document))
 
         return self._once(key, form, self.hash(key), make)
 
-    def _once(self, key: str, form: str, digest: str, make: Callable[[], Steps[T]]) -> Steps[T]:
+    def _once(self, key: str, form: str, digest: str, make: Callable[[], NodeSteps[T]]) -> NodeSteps[T]:
         """What `make` makes, made once as long as the digest stays; several may wait for it."""
         kept = self._kept.get((key, form))
         if kept is None or kept[0] != digest:
@@ -94,7 +94,7 @@ class OpenApi:
         shared: Shared[T] = kept[1]
         return shared.wait()
 
-    def _make_swagger(self) -> Steps[dict[str, Any]]:
+    def _make_swagger(self) -> NodeSteps[dict[str, Any]]:
         definitions = {}
         for name in SCHEMAS:
             definitions[name] = definition(self._builtin(name), custom=False)
@@ -106,7 +106,7 @@ class OpenApi:
         paths = yield from self._all_paths()
         return document(*paths, dict(sorted(definitions.items())), self._minor)
 
-    def _all_paths(self) -> Steps[tuple[dict[str, Any], dict[str, Any]]]:
+    def _all_paths(self) -> NodeSteps[tuple[dict[str, Any], dict[str, Any]]]:
         """The paths, and the parameters that they share."""
         paths = V2Paths()
         for group, version in self._group_versions():
@@ -145,7 +145,7 @@ class OpenApi:
         seen = [(r.plural, r.encoding_version, r.verbs, sorted(r.subresources), sorted(r.fields)) for r in resources]
         return _digest((self._minor, seen))
 
-    def _make(self, resources: list[Resource]) -> Steps[dict[str, Any]]:
+    def _make(self, resources: list[Resource]) -> NodeSteps[dict[str, Any]]:
         custom = resources[0].custom
         title = "Kubernetes CRD Swagger" if custom else "Kubernetes"
         version = "v0.1.0" if custom else f"1.{self._minor}"
@@ -163,7 +163,7 @@ class OpenApi:
             "components": components,
         }
 
-    def _builtin_schemas(self, api_version: str) -> Steps[dict[str, Schema]]:
+    def _builtin_schemas(self, api_version: str) -> NodeSteps[dict[str, Schema]]:
         schemas = {}
         for name in documents()[api_version]:
             schemas[name] = self._builtin(name)
@@ -182,7 +182,7 @@ class OpenApi:
         schema = {key: value for key, value in SCHEMAS[name].items() if key not in OWN_KEYS}
         return self._describe(name, schema)
 
-    def _custom_schemas(self, resources: list[Resource]) -> Steps[dict[str, Schema]]:
+    def _custom_schemas(self, resources: list[Resource]) -> NodeSteps[dict[str, Schema]]:
         schemas: dict[str, Schema] = {}
         roots = [*_CUSTOM_ROOTS, _SCALE] if any("scale" in r.subresources for r in resources) else list(_CUSTOM_ROOTS)
         for name in _closure(roots):
@@ -232,7 +232,7 @@ def _custom_name(api_version: str, kind: str) -> str:
     return ".".join([*reversed(group.split(".")), version, kind])
 
 
-def _builtin_names(schemas: Mapping[str, Schema]) -> Names:
+def _builtin_names(schemas: Mapping[str, Schema]) -> SchemaNames:
     """Names for the kinds that the schemas of one document stand for, of whatever group."""
     names = {
         (f"{gvk['group']}/{gvk['version']}" if gvk["group"] else gvk["version"], gvk["kind"]): name

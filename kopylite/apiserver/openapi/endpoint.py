@@ -8,9 +8,9 @@ import msgspec
 
 from kopylite.apiserver.openapi import v2_protobuf, v3_protobuf
 from kopylite.apiserver.openapi.documents import OpenApi
-from kopylite.apiserver.openapi.sharing import Steps, joined
+from kopylite.apiserver.openapi.sharing import NodeSteps, joined
 from kopylite.apiserver.request.negotiation import JSON, Media, preferred
-from kopylite.apiserver.request.request import Request, Response
+from kopylite.apiserver.request.request import HttpRequest, Response
 
 _V3, _V2 = "/openapi/v3", "/openapi/v2"
 # An address that holds the document's hash may be kept for ever.
@@ -24,7 +24,7 @@ class OpenApiEndpoint:
     def __init__(self, documents: OpenApi) -> None:
         self._documents = documents
 
-    def __call__(self, request: Request) -> Response | Steps[Response]:
+    def __call__(self, request: HttpRequest) -> Response | NodeSteps[Response]:
         path = request.path.rstrip("/")
         if path == _V2:
             return self._document(request, "")
@@ -36,7 +36,7 @@ class OpenApiEndpoint:
             return Response(404, content_type=_PLAIN)
         return self._document(request, key)
 
-    def _document(self, request: Request, key: str) -> Steps[Response]:
+    def _document(self, request: HttpRequest, key: str) -> NodeSteps[Response]:
         protobuf, encode = (
             (v3_protobuf.PROTOBUF, v3_protobuf.to_protobuf) if key else (v2_protobuf.PROTOBUF, v2_protobuf.to_protobuf)
         )
@@ -59,7 +59,7 @@ class OpenApiEndpoint:
         return Response(body=body, content_type=shown, headers=headers)
 
 
-def _json(document: dict[str, Any]) -> Steps[bytes]:
+def _json(document: dict[str, Any]) -> NodeSteps[bytes]:
     """Compact JSON; the large parts in steps."""
     parts = []
     for name, value in document.items():

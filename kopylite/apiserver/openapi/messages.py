@@ -8,15 +8,15 @@ from typing import Any
 
 import msgspec
 
-from kopylite.apiserver.openapi.sharing import Steps, joined
+from kopylite.apiserver.openapi.sharing import NodeSteps, joined
 from kopylite.apiserver.request.protobuf.wire import block, double, integer
 from kopylite.objects.yamlwrite import to_go_yaml
 
 # Of a value, the content of a field, or the field with its tag.
-Encode = Callable[[Any], bytes]
+MessageEncoder = Callable[[Any], bytes]
 
 
-def message(fields: Mapping[str, Encode], *, extensions: int = 0) -> Encode:
+def message(fields: Mapping[str, MessageEncoder], *, extensions: int = 0) -> MessageEncoder:
     """The content of a message.
 
     Args:
@@ -33,39 +33,39 @@ def message(fields: Mapping[str, Encode], *, extensions: int = 0) -> Encode:
     return encode
 
 
-def text(number: int) -> Encode:
+def text(number: int) -> MessageEncoder:
     return lambda value: block(number, value.encode()) if value else b""
 
 
-def whole(number: int) -> Encode:
+def whole(number: int) -> MessageEncoder:
     """An integer or a boolean; zero is not written."""
     return lambda value: integer(number, int(value)) if value else b""
 
 
-def real(number: int) -> Encode:
+def real(number: int) -> MessageEncoder:
     return lambda value: double(number, value) if value else b""
 
 
-def inner(number: int, content: Encode) -> Encode:
+def inner(number: int, content: MessageEncoder) -> MessageEncoder:
     """A field that is a message."""
     return lambda value: block(number, content(value))
 
 
-def each(number: int, content: Encode) -> Encode:
+def each(number: int, content: MessageEncoder) -> MessageEncoder:
     """A list of messages."""
     return lambda values: b"".join([block(number, content(value)) for value in values])
 
 
-def texts(number: int) -> Encode:
+def texts(number: int) -> MessageEncoder:
     return lambda values: b"".join([block(number, value.encode()) for value in values])
 
 
-def named(number: int, content: Encode) -> Encode:
+def named(number: int, content: MessageEncoder) -> MessageEncoder:
     """A map: a list of messages that have a name and a value."""
     return lambda values: b"".join([one_named(number, name, content(value)) for name, value in values.items()])
 
 
-def named_in_steps(number: int, content: Encode, values: Mapping[str, Any]) -> Steps[bytes]:
+def named_in_steps(number: int, content: MessageEncoder, values: Mapping[str, Any]) -> NodeSteps[bytes]:
     """What `named` makes, a step for each name."""
     return joined(values, lambda name, value: one_named(number, name, content(value)))
 

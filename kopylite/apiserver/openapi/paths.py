@@ -10,7 +10,7 @@ from kopylite.apiserver.schema.publish import META
 
 Operation = dict[str, Any]
 # Names the schema of a kind in an apiVersion.
-Names = Callable[[str, str], str]
+SchemaNames = Callable[[str, str], str]
 
 _BOOLEANS = frozenset(
     {"allowWatchBookmarks", "sendInitialEvents", "watch", "orphanDependents", "force",
@@ -46,7 +46,7 @@ class DocumentPaths:
         texts: descriptions of parameters, by name.
     """
 
-    def __init__(self, resources: list[Resource], name_of: Names, texts: Mapping[str, str] = {}) -> None:
+    def __init__(self, resources: list[Resource], name_of: SchemaNames, texts: Mapping[str, str] = {}) -> None:
         self._resources = resources
         self._name_of = name_of
         self._texts = texts

@@ -8,18 +8,18 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 # Work that can be left after each step; what it returns is the result.
-Steps = Generator[None, None, T]
+NodeSteps = Generator[None, None, T]
 
 
 class Shared(Generic[T]):
     """Work that is done once: whoever waits for it takes the next step, and all get the result, or its error."""
 
-    def __init__(self, steps: Steps[T]) -> None:
+    def __init__(self, steps: NodeSteps[T]) -> None:
         self._steps = steps
         self._results: list[T] = []
         self._error: Exception | None = None
 
-    def wait(self) -> Steps[T]:
+    def wait(self) -> NodeSteps[T]:
         while not self._results:
             if self._error is not None:
                 raise self._error
@@ -34,7 +34,7 @@ class Shared(Generic[T]):
         return self._results[0]
 
 
-def joined(values: Mapping[str, T], encode: Callable[[str, T], bytes], between: bytes = b"") -> Steps[bytes]:
+def joined(values: Mapping[str, T], encode: Callable[[str, T], bytes], between: bytes = b"") -> NodeSteps[bytes]:
     """What `encode` makes of each name and value, a step each."""
     parts = []
     for name, value in values.items():

@@ -17,14 +17,14 @@ from kopylite.apiserver.openapi.messages import (
     texts,
     whole,
 )
-from kopylite.apiserver.openapi.sharing import Steps
+from kopylite.apiserver.openapi.sharing import NodeSteps
 from kopylite.apiserver.request.protobuf.wire import block
 
 # What clients ask for; the answer's Content-Type puts a point in the place of the @.
 PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 
 
-def to_protobuf(document: Mapping[str, Any]) -> Steps[bytes]:
+def to_protobuf(document: Mapping[str, Any]) -> NodeSteps[bytes]:
     """The whole document."""
     paths = yield from named_in_steps(2, _PATH_ITEM, document["paths"])
     definitions = yield from named_in_steps(1, _schema, document["definitions"])

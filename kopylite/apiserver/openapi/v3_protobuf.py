@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kopylite.apiserver.openapi.messages import (
-    Encode,
+    MessageEncoder,
     any_value,
     each,
     inner,
@@ -18,14 +18,14 @@ from kopylite.apiserver.openapi.messages import (
     texts,
     whole,
 )
-from kopylite.apiserver.openapi.sharing import Steps
+from kopylite.apiserver.openapi.sharing import NodeSteps
 from kopylite.apiserver.request.protobuf.wire import block, double, integer
 
 # What clients ask for; the answer's Content-Type puts a point in the place of the @.
 PROTOBUF = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf"
 
 
-def to_protobuf(document: Mapping[str, Any]) -> Steps[bytes]:
+def to_protobuf(document: Mapping[str, Any]) -> NodeSteps[bytes]:
     """The whole document."""
     components = document["components"]
     paths = yield from named_in_steps(1, _PATH_ITEM, document["paths"])
@@ -52,7 +52,7 @@ def _default(value: Any) -> bytes:
     return block(3, value.encode()) if isinstance(value, str) else b""
 
 
-_SCHEMA: Encode = message(
+_SCHEMA: MessageEncoder = message(
     {
         "nullable": whole(1), "title": text(9), "multipleOf": real(10), "maximum": real(11),
         "exclusiveMaximum": whole(12), "minimum": real(13), "exclusiveMinimum": whole(14), "maxLength": whole(15),

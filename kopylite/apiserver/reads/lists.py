@@ -16,7 +16,7 @@ from kopylite.apiserver.request.negotiation import Media
 from kopylite.apiserver.request.options import ListOptions, parse_version
 from kopylite.apiserver.request.selectors import check_field_labels
 from kopylite.apiserver.resources.registry import Resource
-from kopylite.apiserver.storage.history import Compacted, Record
+from kopylite.apiserver.storage.history import Compacted, StoredObject
 from kopylite.apiserver.world import Call, World, body_in, fields_in
 from kopylite.errors import BadRequest, Cause, Expired, GatewayTimeout
 
@@ -43,7 +43,7 @@ class ContinueExpired(Expired):
         return {**super().to_status(), "metadata": {"continue": self.token}}
 
 
-class Reader:
+class ObjectReader:
     """Answers get and list."""
 
     def __init__(self, world: World) -> None:
@@ -70,7 +70,7 @@ class Reader:
         await self._world.prepare(call.resource, page)
         return View(self._world, call.resource, media).list(page, metadata)
 
-    async def page(self, call: Call, options: ListOptions) -> tuple[list[Record], dict[str, Any]]:
+    async def page(self, call: Call, options: ListOptions) -> tuple[list[StoredObject], dict[str, Any]]:
         """The records of a page and the list's metadata."""
         resource = call.resource
         prefix = f"{call.target.namespace}/" if resource.namespaced and call.target.namespace else ""
@@ -133,7 +133,7 @@ async def wait_for_version(world: World, version: int) -> None:
         waited += _POLL_SECONDS
 
 
-def matcher(call: Call, options: ListOptions) -> Callable[[Record], bool] | None:
+def matcher(call: Call, options: ListOptions) -> Callable[[StoredObject], bool] | None:
     """What the selectors ask of a record; None: nothing. Raises BadRequest for a field that is not selectable."""
     labels, fields, resource = options.labels, options.fields, call.resource
     known = {"metadata.name", *resource.fields}
@@ -145,7 +145,7 @@ def matcher(call: Call, options: ListOptions) -> Callable[[Record], bool] | None
     if not fields:
         return lambda record: labels.matches(record.labels)
 
-    def matches(record: Record) -> bool:
+    def matches(record: StoredObject) -> bool:
         return labels.matches(record.labels) and fields.matches(fields_in(resource, record))
 
     return matches

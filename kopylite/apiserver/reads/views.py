@@ -11,7 +11,7 @@ from kopylite.apiserver.builtin.column_texts import column_texts
 from kopylite.apiserver.printers.tables import TableView, partial_metadata
 from kopylite.apiserver.request.negotiation import JSON, Media
 from kopylite.apiserver.resources.registry import Resource
-from kopylite.apiserver.storage.history import Record, StoredChange
+from kopylite.apiserver.storage.history import StoredChange, StoredObject
 from kopylite.apiserver.world import World, body_in, object_in
 from kopylite.errors import NotAcceptable
 
@@ -44,7 +44,7 @@ class View:
             )
         return self._media.encode(partial_metadata(obj, self._api_version))
 
-    def list(self, records: Iterable[Record], list_metadata: dict[str, Any]) -> bytes:
+    def list(self, records: Iterable[StoredObject], list_metadata: dict[str, Any]) -> bytes:
         """A list document. Raises NotAcceptable."""
         if not self._media.view:
             return self._media.finish(self._plain_list(records, list_metadata))
@@ -58,7 +58,7 @@ class View:
         document = {"kind": self._media.view, "apiVersion": self._api_version, "metadata": list_metadata}
         return self._media.encode({**document, "items": items or None})
 
-    def _plain_list(self, records: Iterable[Record], list_metadata: dict[str, Any]) -> bytes:
+    def _plain_list(self, records: Iterable[StoredObject], list_metadata: dict[str, Any]) -> bytes:
         bodies = (body_in(self._resource, record) for record in records)
         if not self._resource.custom:
             # Typed lists do not repeat what the list's kind says.
@@ -72,7 +72,7 @@ class View:
         }
         return msgspec.json.encode(document)[:-1] + b',"items":[' + b",".join(bodies) + b"]}"
 
-    def change(self, kind: str, change: StoredChange, record: Record) -> bytes:
+    def change(self, kind: str, change: StoredChange, record: StoredObject) -> bytes:
         """The watch event `kind` of a change, showing `record`: made once for all watchers of this form."""
         if self._table:
             return self.event(kind, record)
@@ -86,7 +86,7 @@ class View:
             frame = change.frames[cached] = self.event(kind, record)
         return frame
 
-    def event(self, kind: str, record: Record) -> bytes:
+    def event(self, kind: str, record: StoredObject) -> bytes:
         """A watch event with its end."""
         if not self._media.view and self._media.type == JSON:
             return b'{"type":"%b","object":%b}\n' % (kind.encode(), body_in(self._resource, record))
@@ -119,7 +119,7 @@ def go_list_type(resource: Resource) -> str:
     return f"{go_package(resource)}.{resource.list_kind}"
 
 
-def _at_version(record: Record, version: int) -> Record:
+def _at_version(record: StoredObject, version: int) -> StoredObject:
     """The record as an event of `version` shows it."""
     obj = record.decode()
     obj["metadata"]["resourceVersion"] = str(version)

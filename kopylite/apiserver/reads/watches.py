@@ -1,4 +1,4 @@
-"""Watch: from a position in the history to a stream of encoded events, in the order of their versions."""
+"""WatchStream: from a position in the history to a stream of encoded events, in the order of their versions."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from kopylite.apiserver.storage.history import (
     MODIFIED,
     Compacted,
     Outrun,
-    Record,
     StoredChange,
+    StoredObject,
     Subscription,
 )
 from kopylite.apiserver.world import Call, World
@@ -29,10 +29,10 @@ _LAST_BOOKMARK_SECONDS = 2.0
 # --min-request-timeout: without timeoutSeconds a watch lives between once and twice that.
 MIN_WATCH_SECONDS = 1800.0
 
-Matches = Callable[[Record], bool]
+Matches = Callable[[StoredObject], bool]
 
 
-class Watch:
+class WatchStream:
     """One watch request: events until the deadline, an error, or the client leaves."""
 
     def __init__(self, world: World, call: Call, media: Media, options: ListOptions) -> None:
@@ -67,7 +67,7 @@ class Watch:
         error = Expired(f"too old resource version: {self._options.version} ({oldest})")
         yield self._media.event("ERROR", error.to_status())
 
-    async def _chunks(self, subscription: Subscription, initial: list[Record]) -> AsyncGenerator[bytes, None]:
+    async def _chunks(self, subscription: Subscription, initial: list[StoredObject]) -> AsyncGenerator[bytes, None]:
         # A client may leave at any chunk: closed here, an inner stream does not wait for the garbage collector.
         try:
             await self._world.prepare(self._call.resource, initial)
@@ -87,7 +87,7 @@ class Watch:
         finally:
             subscription.close()
 
-    def _begin(self) -> tuple[Subscription, list[Record]]:
+    def _begin(self) -> tuple[Subscription, list[StoredObject]]:
         """Where to start, and the objects to show first. Raises Compacted."""
         store, options = self._world.store, self._options
         version = options.version or 0
@@ -165,7 +165,7 @@ class _Ended(Exception):
     """A hook has ended the stream."""
 
 
-def _seen(change: StoredChange, matches: Matches | None) -> tuple[str, Record | None]:
+def _seen(change: StoredChange, matches: Matches | None) -> tuple[str, StoredObject | None]:
     """How a watcher with these selectors sees a change: the event's type and object; None: not at all."""
     if matches is None:
         return change.type, change.record

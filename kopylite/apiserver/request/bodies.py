@@ -15,7 +15,7 @@ import msgspec
 from kopylite.apiserver.request import protobuf
 from kopylite.apiserver.request.negotiation import JSON, NAMED, TYPES, YAML
 from kopylite.apiserver.request.protobuf import PROTOBUF
-from kopylite.apiserver.request.request import Request
+from kopylite.apiserver.request.request import HttpRequest
 from kopylite.errors import BadRequest, UnsupportedMediaType
 from kopylite.objects.yamlread import YamlError, read_document
 
@@ -36,7 +36,7 @@ _ESCAPE = re.compile(
 )
 
 
-def decode_body(request: Request, kind: str, *, custom: bool = False) -> tuple[dict[str, Any], list[str]]:
+def decode_body(request: HttpRequest, kind: str, *, custom: bool = False) -> tuple[dict[str, Any], list[str]]:
     """The object in the body, and the paths of fields that it gives twice (of YAML: a text for each).
 
     Args:

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from kopylite.apiserver.request.request import Request, Response, Target
+from kopylite.apiserver.request.request import HttpRequest, Response, Target
 
 MAX_ENTRIES = 10_000
 # Of the bodies and answers that are kept; the oldest requests go first.
@@ -51,7 +51,7 @@ class AccessLog:
         self._bytes = 0
         self.bodies = False
 
-    def add(self, moment: float, request: Request, target: Target, response: Response) -> None:
+    def add(self, moment: float, request: HttpRequest, target: Target, response: Response) -> None:
         kept = (request.body, response.body) if self.bodies else (b"", b"")
         self._bytes += sum(map(len, kept))
         entry = AccessLogEntry(

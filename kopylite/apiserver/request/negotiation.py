@@ -10,7 +10,7 @@ import msgspec
 
 from kopylite.apiserver.request import protobuf
 from kopylite.apiserver.request.protobuf import PROTOBUF
-from kopylite.apiserver.request.request import Request, is_true
+from kopylite.apiserver.request.request import HttpRequest, is_true
 from kopylite.errors import BadRequest, NotAcceptable
 from kopylite.objects.yamlwrite import to_go_yaml
 
@@ -62,7 +62,7 @@ class Media:
 
 
 def accept_media(
-    request: Request,
+    request: HttpRequest,
     *,
     watch: bool = False,
     views: bool = True,
@@ -109,7 +109,7 @@ def accept_media(
     raise NotAcceptable(f"406: Not Acceptable\n\nAvailable representations: {available}")
 
 
-def wanted_form(request: Request, parameters: Mapping[str, str]) -> str | None:
+def wanted_form(request: HttpRequest, parameters: Mapping[str, str]) -> str | None:
     """The form that the client wants with these parameters; None if it likes something without them better."""
     for found, given in _clauses(request.headers.get("accept", "")):
         if found in (*TYPES, PROTOBUF) and all(given.get(key) == value for key, value in parameters.items()):
@@ -119,7 +119,7 @@ def wanted_form(request: Request, parameters: Mapping[str, str]) -> str | None:
     return None
 
 
-def preferred(request: Request, types: Sequence[str]) -> str | None:
+def preferred(request: HttpRequest, types: Sequence[str]) -> str | None:
     """The one of these types that the client likes best, the first if it takes any; None if it takes none of them."""
     for found, _ in _clauses(request.headers.get("accept") or "*/*"):
         prefix = found.removesuffix("*") if found.endswith("/*") else None
@@ -146,7 +146,7 @@ def _quality(text: str) -> float:
         return 0.0
 
 
-def _wants_pretty(request: Request) -> bool:
+def _wants_pretty(request: HttpRequest) -> bool:
     if "pretty" in request.query:
         return is_true(request.query["pretty"])
     # Upstream does people at a terminal the same favour.

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kopylite.apiserver.request.request import Request, Target, is_true
-from kopylite.apiserver.request.selectors import Selector, parse_field_selector, parse_label_selector
+from kopylite.apiserver.request.request import HttpRequest, Target, is_true
+from kopylite.apiserver.request.selectors import parse_field_selector, parse_label_selector
 from kopylite.apiserver.schema.field_errors import (
     FieldError,
     forbidden,
@@ -19,6 +19,7 @@ from kopylite.apiserver.schema.field_errors import (
     unsupported,
 )
 from kopylite.errors import ApiError, BadRequest, InternalError
+from kopylite.objects.selectors import Selector
 from kopylite.objects.wireformats import parse_duration
 
 _OPTIONS_GROUP = "meta.k8s.io"
@@ -37,7 +38,7 @@ _UNITS = ("ns", "us", "µs", "μs", "ms", "s", "m", "h")
 _LONG_RUNNING = ("attach", "exec", "proxy", "log", "portforward")
 
 
-def check_timeout(request: Request, target: Target) -> None:
+def check_timeout(request: HttpRequest, target: Target) -> None:
     """Raises BadRequest: the `timeout` of the request is no duration."""
     text = request.param("timeout")
     if text and target.verb != "watch" and target.subresource not in _LONG_RUNNING:
@@ -68,7 +69,7 @@ def _fail(kind: str, errors: list[FieldError]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class WriteOptions:
+class WriteQuery:
     """Create, Update and Patch options."""
 
     dry_run: bool = False
@@ -77,7 +78,7 @@ class WriteOptions:
     force: bool | None = None
 
 
-def write_options(request: Request, kind: str, *, apply: bool = False) -> WriteOptions:
+def write_options(request: HttpRequest, kind: str, *, apply: bool = False) -> WriteQuery:
     """Args: kind: CreateOptions, UpdateOptions or PatchOptions. Raises Invalid."""
     errors: list[FieldError] = []
     manager = request.param("fieldManager")
@@ -97,7 +98,7 @@ def write_options(request: Request, kind: str, *, apply: bool = False) -> WriteO
     if not manager:
         # What kube-apiserver falls back to: the program's name in the User-Agent.
         manager = _printable(request.agent.split("/", 1)[0])[:128] or "unknown"
-    return WriteOptions(bool(dry_run), manager, validation or "Warn", force)
+    return WriteQuery(bool(dry_run), manager, validation or "Warn", force)
 
 
 def _printable(text: str) -> str:
@@ -130,7 +131,7 @@ class DeleteOptions:
     resource_version: str | None = None
 
 
-def delete_options(request: Request, body: Mapping[str, Any] | None) -> DeleteOptions:
+def delete_options(request: HttpRequest, body: Mapping[str, Any] | None) -> DeleteOptions:
     """From the body if there is one, else from the query. Raises BadRequest or Invalid."""
     if body:
         group_kind = str(body.get("kind", "DeleteOptions"))
@@ -162,7 +163,7 @@ def delete_options(request: Request, body: Mapping[str, Any] | None) -> DeleteOp
     )
 
 
-def _delete_query(request: Request) -> dict[str, Any]:
+def _delete_query(request: HttpRequest) -> dict[str, Any]:
     given: dict[str, Any] = {"dryRun": request.query.get("dryRun", [])}
     if "propagationPolicy" in request.query:
         given["propagationPolicy"] = request.param("propagationPolicy")
@@ -188,7 +189,7 @@ class ListOptions:
     timeout: int | None = None
 
 
-def list_options(request: Request, *, watch: bool, streaming_lists: bool = True) -> ListOptions:
+def list_options(request: HttpRequest, *, watch: bool, streaming_lists: bool = True) -> ListOptions:
     """Raises BadRequest, Invalid, or a 500 for a resourceVersion that is no number on a watch, as upstream.
 
     Args:

@@ -39,7 +39,7 @@ ADMIN = User("kubernetes-admin", (MASTERS, AUTHENTICATED))
 
 
 @dataclass(slots=True)
-class Request:
+class HttpRequest:
     """One request. Header names are lower case; `query` keeps every value of a repeated parameter.
 
     Attributes:
@@ -63,7 +63,7 @@ class Request:
         headers: Mapping[str, str] | None = None,
         body: bytes = b"",
         user: User = ADMIN,
-    ) -> Request:
+    ) -> HttpRequest:
         """From a request target ("/api/v1/pods?limit=5"); for in-process callers."""
         path, _, query = target.partition("?")
         lower = {name.lower(): value for name, value in (headers or {}).items()}
@@ -125,7 +125,7 @@ def parse_query(query: str) -> dict[str, list[str]]:
     return found
 
 
-def parse_target(request: Request) -> Target:
+def parse_target(request: HttpRequest) -> Target:
     """Never fails: what is no resource path comes back with `resource` empty."""
     other = Target(request.method.lower(), request.path)
     parts = [part for part in request.path.split("/") if part]
@@ -159,7 +159,7 @@ def parse_target(request: Request) -> Target:
     )
 
 
-def _verb(request: Request, name: str, legacy_watch: bool) -> str:
+def _verb(request: HttpRequest, name: str, legacy_watch: bool) -> str:
     if request.method in ("GET", "HEAD"):
         if legacy_watch or (not name and is_true(request.query.get("watch"))):
             return "watch"
@@ -168,7 +168,7 @@ def _verb(request: Request, name: str, legacy_watch: bool) -> str:
     return "deletecollection" if verb == "delete" and not name else verb
 
 
-def selected_name(request: Request) -> str:
+def selected_name(request: HttpRequest) -> str:
     """The name in a `fieldSelector=metadata.name=x`: such a list or watch acts on that one object."""
     for term in request.param("fieldSelector").split(","):
         key, _, value = term.partition("=")

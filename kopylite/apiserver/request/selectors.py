@@ -1,71 +1,18 @@
-"""Label and field selectors: from text to a predicate, with the parse errors of Kubernetes. Pure."""
+"""Label and field selectors: from text to a Selector, with the errors of apimachinery's labels/selector.go. Pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container
 from typing import Any
 
 from kopylite.apiserver.schema.field_errors import aggregate, invalid
 from kopylite.apiserver.schema.names import label_key_errors, label_value_errors
 from kopylite.errors import BadRequest
-
-Labels = Mapping[str, str]
+from kopylite.objects.selectors import Requirement, Selector
 
 _TOKEN = re.compile(r"\s*(?:(==|!=|=~|[=!<>(),])|([^\s=!<>(),]+))")
 _OPERATORS = ("in", "notin", "=", "==", "!=", "gt", "lt")
-
-
-@dataclass(frozen=True, slots=True)
-class Requirement:
-    """One term. `operator` is one of = != in notin exists ! > <; values are a set."""
-
-    key: str
-    operator: str
-    values: frozenset[str] = field(default_factory=frozenset)
-
-    def matches(self, labels: Labels) -> bool:
-        value = labels.get(self.key)
-        if self.operator in ("=", "in"):
-            return value is not None and value in self.values
-        if self.operator in ("!=", "notin"):
-            return value is None or value not in self.values
-        if self.operator == "exists":
-            return value is not None
-        if self.operator == "!":
-            return value is None
-        return value is not None and self._compares(value)
-
-    def _compares(self, value: str) -> bool:
-        try:
-            left, right = int(value), int(next(iter(self.values)))
-        except ValueError:
-            return False
-        return left > right if self.operator == ">" else left < right
-
-
-class Selector:
-    """All requirements must hold. An empty one is falsy and matches everything."""
-
-    __slots__ = ("requirements",)
-
-    def __init__(self, requirements: Iterable[Requirement] = ()) -> None:
-        self.requirements = tuple(requirements)
-
-    def __bool__(self) -> bool:
-        return bool(self.requirements)
-
-    def matches(self, labels: Labels | None) -> bool:
-        found = labels or {}
-        return all(r.matches(found) for r in self.requirements)
-
-    def exact(self, key: str) -> str | None:
-        """The one value that the selector asks for `key`, or None."""
-        for r in self.requirements:
-            if r.key == key and r.operator == "=" and len(r.values) == 1:
-                return next(iter(r.values))
-        return None
 
 
 def parse_label_selector(text: str) -> Selector:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-Step = Callable[[Any], Iterator[Any]]
+PathStep = Callable[[Any], Iterator[Any]]
 
 _NAME = re.compile(r"(?:\\.|[^.\[\]\s()?@{}'\"*])+")
 _SLICE = re.compile(r"(-?\d*)(?::(-?\d*))?(?::(-?\d*))?")
@@ -56,7 +56,7 @@ def field_names(path: str) -> tuple[str, ...]:
     return tuple(path.removeprefix(".").split("."))
 
 
-def _steps(path: str) -> Iterator[Step]:
+def _steps(path: str) -> Iterator[PathStep]:
     at = 0
     while at < len(path):
         if path.startswith("..", at):
@@ -100,7 +100,7 @@ def _closing(path: str, start: int) -> int:
     raise ValueError("unterminated array")
 
 
-def _bracket(inside: str) -> Step:
+def _bracket(inside: str) -> PathStep:
     if inside == "*":
         return _children
     if inside.startswith("?"):
@@ -112,11 +112,11 @@ def _bracket(inside: str) -> Step:
     return _union([_index(part) for part in parts])
 
 
-def _union(steps: list[Step]) -> Step:
+def _union(steps: list[PathStep]) -> PathStep:
     return lambda value: (found for step in steps for found in step(value))
 
 
-def _field(name: str) -> Step:
+def _field(name: str) -> PathStep:
     def step(value: Any) -> Iterator[Any]:
         if isinstance(value, dict) and name in value:
             yield value[name]
@@ -124,7 +124,7 @@ def _field(name: str) -> Step:
     return step
 
 
-def _index(text: str) -> Step:
+def _index(text: str) -> PathStep:
     match = _SLICE.fullmatch(text)
     if match is None or not text:
         raise ValueError(f"invalid array index {text}")
@@ -141,7 +141,7 @@ def _index(text: str) -> Step:
     return step
 
 
-def _filter(inside: str) -> Step:
+def _filter(inside: str) -> PathStep:
     match = _FILTER.fullmatch(inside)
     if match is None:
         raise ValueError(f"unrecognized filter {inside}")

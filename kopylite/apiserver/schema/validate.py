@@ -22,7 +22,7 @@ _MAX_FLOAT32 = 3.4028234663852886e38
 _VERSION_FIELDS = ("apiVersion", "kind")
 
 
-class Findings:
+class SchemaFindings:
     """What one schema says about one value.
 
     Attributes:
@@ -39,7 +39,7 @@ class Findings:
     def add(self, error: FieldError) -> None:
         self.problems.setdefault(str(error), error)
 
-    def merge(self, other: Findings) -> None:
+    def merge(self, other: SchemaFindings) -> None:
         if other.problems:
             self.problems = {**self.problems, **other.problems}
         self.matches += other.matches
@@ -101,14 +101,14 @@ class _Node:
         self.enum = tuple(raw.get("enum") or ())
         self.required = tuple(raw.get("required") or ())
 
-    def ratcheted(self, value: Any, path: str, correlation: Correlation | None) -> Findings:
+    def ratcheted(self, value: Any, path: str, correlation: Correlation | None) -> SchemaFindings:
         outcome = self.check(value, path, correlation)
         if outcome.problems and correlation is not None and correlation.unchanged:
             outcome.problems = {}
         return outcome
 
-    def check(self, value: Any, path: str, correlation: Correlation | None) -> Findings:
-        outcome = Findings()
+    def check(self, value: Any, path: str, correlation: Correlation | None) -> SchemaFindings:
+        outcome = SchemaFindings()
         if self.types or self.format:
             self._check_type(value, path, outcome)
         if value is None:
@@ -131,7 +131,7 @@ class _Node:
             self._check_object(value, path, outcome, correlation)
         return outcome
 
-    def _check_type(self, value: Any, path: str, outcome: Findings) -> None:
+    def _check_type(self, value: Any, path: str, outcome: SchemaFindings) -> None:
         if value is None:
             if self.types and not self.raw.get("nullable"):
                 outcome.add(_type_error(path, ",".join(self.types), "null"))
@@ -152,7 +152,7 @@ class _Node:
         else:
             outcome.matches += 1
 
-    def _check_string(self, value: str, path: str, outcome: Findings) -> None:
+    def _check_string(self, value: str, path: str, outcome: SchemaFindings) -> None:
         raw = self.raw
         longest, shortest, pattern = raw.get("maxLength"), raw.get("minLength"), raw.get("pattern")
         if longest is not None and len(value) > longest:
@@ -166,12 +166,14 @@ class _Node:
             if not conforms(self.format, value):
                 outcome.add(_type_error(path, self.format, value))
 
-    def _check_enum(self, value: Any, path: str, outcome: Findings) -> None:
+    def _check_enum(self, value: Any, path: str, outcome: SchemaFindings) -> None:
         if self.enum and not any(_enum_equal(value, choice) for choice in self.enum):
             choices = [choice if isinstance(choice, str) else errors.go_json(choice) for choice in self.enum]
             outcome.add(errors.unsupported(_field(path), value, choices))
 
-    def _check_list(self, value: list[Any], path: str, outcome: Findings, correlation: Correlation | None) -> None:
+    def _check_list(
+        self, value: list[Any], path: str, outcome: SchemaFindings, correlation: Correlation | None
+    ) -> None:
         if self.items is not None:
             for index, element in enumerate(value):
                 inner = correlation.index(index) if correlation is not None else None
@@ -184,7 +186,7 @@ class _Node:
         outcome.matches += 1
 
     def _check_object(
-        self, value: dict[str, Any], path: str, outcome: Findings, correlation: Correlation | None
+        self, value: dict[str, Any], path: str, outcome: SchemaFindings, correlation: Correlation | None
     ) -> None:
         least, most = self.raw.get("minProperties"), self.raw.get("maxProperties")
         if least is not None and len(value) < least:
@@ -204,7 +206,7 @@ class _Node:
             if name not in value:
                 outcome.add(errors.required(_field(f"{path}.{name}")))
 
-    def _check_branches(self, value: Any, path: str, outcome: Findings, correlation: Correlation | None) -> None:
+    def _check_branches(self, value: Any, path: str, outcome: SchemaFindings, correlation: Correlation | None) -> None:
         if self.any_of:
             self._check_any_of(value, path, outcome, correlation)
         if self.one_of:
@@ -220,8 +222,8 @@ class _Node:
         if self.negated is not None and not self.negated.check(value, path, correlation).problems:
             outcome.add(_composite(path, "must not validate the schema (not)"))
 
-    def _check_any_of(self, value: Any, path: str, outcome: Findings, correlation: Correlation | None) -> None:
-        best: Findings | None = None
+    def _check_any_of(self, value: Any, path: str, outcome: SchemaFindings, correlation: Correlation | None) -> None:
+        best: SchemaFindings | None = None
         for branch in self.any_of:
             result = branch.check(value, path, correlation)
             if not result.problems:
@@ -233,7 +235,7 @@ class _Node:
         if best is not None:
             outcome.merge(best)
 
-    def _check_one_of(self, value: Any, path: str, outcome: Findings, correlation: Correlation | None) -> None:
+    def _check_one_of(self, value: Any, path: str, outcome: SchemaFindings, correlation: Correlation | None) -> None:
         results = [branch.check(value, path, correlation) for branch in self.one_of]
         valid = [result for result in results if not result.problems]
         if len(valid) == 1:
@@ -245,7 +247,7 @@ class _Node:
             outcome.merge(max(results, key=lambda result: result.matches))
 
 
-def _check_number(node: _Node, value: float, path: str, outcome: Findings) -> None:
+def _check_number(node: _Node, value: float, path: str, outcome: SchemaFindings) -> None:
     kind = node.types[0] if len(node.types) == 1 else ""
     if not _in_range(value, kind, node.format):
         outcome.add(_range_error("Checked", kind, node.format, path))

@@ -34,7 +34,7 @@ class Outrun(Exception):
     """A watcher was slower than the history window."""
 
 
-class Record(msgspec.Struct, frozen=True, gc=False):
+class StoredObject(msgspec.Struct, frozen=True, gc=False):
     """One stored object. `body` is its JSON, resourceVersion included; `encoding_version`: see Resource.
 
     `labels` and `fields` (the selectable ones besides name and namespace) are what selectors look at.
@@ -73,8 +73,8 @@ class StoredChange:
     """
 
     type: str
-    record: Record
-    previous: Record | None
+    record: StoredObject
+    previous: StoredObject | None
     time: float
     frames: dict[Any, bytes] = field(default_factory=dict)
 
@@ -139,7 +139,7 @@ class Collection:
     """
 
     def __init__(self, oldest: int) -> None:
-        self.records: dict[str, Record] = {}
+        self.records: dict[str, StoredObject] = {}
         self.keys: list[str] = []
         self.oldest = oldest
         self.first = 0
@@ -170,7 +170,7 @@ class Collection:
             if not future.done():
                 future.set_result(None)
 
-    def scan(self, prefix: str, start: str, version: int) -> Iterator[Record]:
+    def scan(self, prefix: str, start: str, version: int) -> Iterator[StoredObject]:
         """The records as of `version`, keys >= start and with the prefix, in key order.
 
         Raises:
@@ -186,18 +186,18 @@ class Collection:
         concerned = [key for key in before if key >= start and key.startswith(prefix)]
         return max(0, last - first) + sum((before[key] is not None) - (key in self.records) for key in concerned)
 
-    def _before(self, version: int) -> dict[str, Record | None]:
+    def _before(self, version: int) -> dict[str, StoredObject | None]:
         """What the objects changed since `version` were then."""
         if version < self.oldest:
             raise Compacted(self.oldest)
-        before: dict[str, Record | None] = {}
+        before: dict[str, StoredObject | None] = {}
         for change in reversed(self.changes):
             if change.version <= version:
                 break
             before[change.record.key] = change.previous
         return before
 
-    def _merge(self, prefix: str, start: str, before: dict[str, Record | None]) -> Iterator[Record]:
+    def _merge(self, prefix: str, start: str, before: dict[str, StoredObject | None]) -> Iterator[StoredObject]:
         live = self.keys[bisect.bisect_left(self.keys, start) :]
         gone = sorted(k for k in before if k >= start and k not in self.records)
         for key in heapq.merge(live, gone) if gone else live:

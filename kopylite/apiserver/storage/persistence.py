@@ -18,8 +18,8 @@ from typing import Any, Final, Self
 
 import msgspec
 
-from kopylite.apiserver.storage.history import DELETED, Record, StoredChange
-from kopylite.apiserver.storage.store import Store
+from kopylite.apiserver.storage.history import DELETED, StoredChange, StoredObject
+from kopylite.apiserver.storage.store import ObjectStore
 from kopylite.boundary import read, say
 from kopylite.clock import Clock
 from kopylite.errors import InternalError, UsageError
@@ -75,20 +75,20 @@ class DataFile:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def load(self, clock: Clock) -> Store:
+    def load(self, clock: Clock) -> ObjectStore:
         """The store that the file holds, from now on kept in it; there is no history from before.
 
         Raises:
             UsageError: the file is damaged.
         """
-        store = Store(clock=clock)
+        store = ObjectStore(clock=clock)
         saved = self._version()
         if saved is not None:
             store.load(saved, read(_records, self._database, self._is_damaged))
         self.keep(store)
         return store
 
-    def keep(self, store: Store) -> None:
+    def keep(self, store: ObjectStore) -> None:
         """From now on, have each write of a store on disk before it happens.
 
         Raises:
@@ -189,18 +189,18 @@ class DataFile:
 _PUT: Final = "INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 
 
-def _row(storage: str, record: Record) -> tuple[Any, ...]:
+def _row(storage: str, record: StoredObject) -> tuple[Any, ...]:
     labels, fields = (msgspec.json.encode(part) if part else None for part in (record.labels, record.fields))
     return storage, record.key, str(record.version), record.uid, record.encoding_version, record.body, labels, fields
 
 
-def _records(database: sqlite3.Connection) -> dict[str, list[Record]]:
+def _records(database: sqlite3.Connection) -> dict[str, list[StoredObject]]:
     """All records by storage name. Raises whatever a damaged file leads to."""
     decode = msgspec.json.Decoder(dict[str, str]).decode
-    found: dict[str, list[Record]] = {}
+    found: dict[str, list[StoredObject]] = {}
     for storage, key, version, uid, encoding_version, body, labels, fields in database.execute("SELECT * FROM objects"):
         own = (decode(part) if part else None for part in (labels, fields))
-        found.setdefault(storage, []).append(Record(key, int(version), uid, encoding_version, body, *own))
+        found.setdefault(storage, []).append(StoredObject(key, int(version), uid, encoding_version, body, *own))
     return found
 
 

@@ -1,4 +1,4 @@
-"""Store: every object as immutable encoded bytes, under one resourceVersion counter.
+"""ObjectStore: every object as immutable encoded bytes, under one resourceVersion counter.
 
 All methods are synchronous and run between two awaits, so a write is atomic and seen by all readers at once.
 """
@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from kopylite.apiserver.storage.history import ADDED, DELETED, MODIFIED, Collection, Record, StoredChange
+from kopylite.apiserver.storage.history import ADDED, DELETED, MODIFIED, Collection, StoredChange, StoredObject
 from kopylite.clock import SYSTEM_CLOCK, Clock
 
 # A real server's counter is past the bootstrap objects when the first client comes.
@@ -27,7 +27,7 @@ HISTORY_BYTES = 64 * 1024 * 1024
 class AlreadyStored(Exception):
     """The key to be created is taken by `record`."""
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: StoredObject) -> None:
         super().__init__(record.key)
         self.record = record
 
@@ -35,7 +35,7 @@ class AlreadyStored(Exception):
 class Moved(Exception):
     """The stored object is not the one that the writer had read (`record` is now there, or None)."""
 
-    def __init__(self, record: Record | None) -> None:
+    def __init__(self, record: StoredObject | None) -> None:
         super().__init__(record.key if record else "gone")
         self.record = record
 
@@ -54,7 +54,7 @@ class Journal(Protocol):
         """Forget a whole collection."""
 
 
-class Store:
+class ObjectStore:
     """All collections under one version counter.
 
     Args:
@@ -88,7 +88,7 @@ class Store:
             found = self._collections[storage] = Collection(self.compacted)
         return found
 
-    def get(self, storage: str, key: str) -> Record | None:
+    def get(self, storage: str, key: str) -> StoredObject | None:
         return self.collection(storage).records.get(key)
 
     def create(
@@ -99,7 +99,7 @@ class Store:
         *,
         encoding_version: str,
         fields: dict[str, str] | None = None,
-    ) -> Record:
+    ) -> StoredObject:
         """Store a new object; sets its metadata.resourceVersion. Raises AlreadyStored, TooLarge."""
         present = self.get(storage, key)
         if present is not None:
@@ -111,11 +111,11 @@ class Store:
         storage: str,
         key: str,
         obj: dict[str, Any],
-        expected: Record,
+        expected: StoredObject,
         *,
         encoding_version: str,
         fields: dict[str, str] | None = None,
-    ) -> Record:
+    ) -> StoredObject:
         """Replace the object; sets its metadata.resourceVersion.
 
         Raises:
@@ -127,7 +127,7 @@ class Store:
             raise Moved(present)
         return self._commit(storage, MODIFIED, self._record(key, obj, encoding_version, fields), present)
 
-    def delete(self, storage: str, key: str, expected: Record) -> Record:
+    def delete(self, storage: str, key: str, expected: StoredObject) -> StoredObject:
         """Remove the object. Returns its last state under the version of the deletion. Raises Moved."""
         present = self.get(storage, key)
         if present is not expected:
@@ -159,9 +159,9 @@ class Store:
             collection.closed = True
             collection.wake()
 
-    def fork(self) -> Store:
+    def fork(self) -> ObjectStore:
         """An independent store with the same objects, history and version; costs no copies of bodies."""
-        twin = Store(
+        twin = ObjectStore(
             clock=self._clock,
             version=self.version,
             history_events=self.history_events,
@@ -171,7 +171,7 @@ class Store:
         twin._collections = {name: collection.copy() for name, collection in self._collections.items()}
         return twin
 
-    def load(self, version: int, collections: dict[str, list[Record]]) -> None:
+    def load(self, version: int, collections: dict[str, list[StoredObject]]) -> None:
         """Take over saved objects; there is no history from before."""
         self.version = self.compacted = version
         self._collections = {}
@@ -180,18 +180,20 @@ class Store:
             collection.records = {record.key: record for record in records}
             collection.keys = sorted(collection.records)
 
-    def contents(self) -> dict[str, list[Record]]:
+    def contents(self) -> dict[str, list[StoredObject]]:
         """All records by storage name; the lists are the caller's."""
         return {name: list(c.records.values()) for name, c in self._collections.items() if c.records}
 
-    def _record(self, key: str, obj: dict[str, Any], encoding_version: str, fields: dict[str, str] | None) -> Record:
+    def _record(
+        self, key: str, obj: dict[str, Any], encoding_version: str, fields: dict[str, str] | None
+    ) -> StoredObject:
         version = self.version + self.step
         metadata = obj["metadata"]
         metadata["resourceVersion"] = str(version)
         body = msgspec.json.encode(obj)
         if len(body) > MAX_OBJECT_BYTES:
             raise TooLarge(key)
-        return Record(
+        return StoredObject(
             key=key,
             version=version,
             uid=metadata.get("uid", ""),
@@ -201,7 +203,7 @@ class Store:
             fields=fields,
         )
 
-    def _commit(self, storage: str, kind: str, record: Record, previous: Record | None) -> Record:
+    def _commit(self, storage: str, kind: str, record: StoredObject, previous: StoredObject | None) -> StoredObject:
         now = self._clock.monotonic()
         change = StoredChange(kind, record, previous, now)
         if self.journal is not None:

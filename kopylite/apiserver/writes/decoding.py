@@ -13,7 +13,7 @@ from kopylite.apiserver.builtin.strategies import CODECS
 from kopylite.apiserver.reads.views import go_package
 from kopylite.apiserver.request.bodies import decode_body, parse_json, unrecognized
 from kopylite.apiserver.request.negotiation import YAML
-from kopylite.apiserver.request.request import Request
+from kopylite.apiserver.request.request import HttpRequest
 from kopylite.apiserver.resources.registry import Resource
 from kopylite.apiserver.schema.field_errors import invalid, invalid_error
 from kopylite.apiserver.schema.objectmeta import MetadataError
@@ -84,7 +84,7 @@ def decode_object(call: Call, obj: dict[str, Any], duplicates: Sequence[str], fi
     return canonical(obj)
 
 
-def read_typed(request: Request, name: str, api_version: str) -> dict[str, Any]:
+def read_typed(request: HttpRequest, name: str, api_version: str) -> dict[str, Any]:
     """The body as one of the built-in types that are no stored objects, without what is unknown.
 
     Args:
@@ -129,7 +129,7 @@ def typed(obj: dict[str, Any], name: str) -> dict[str, Any]:
         raise BadRequest(f'{kind} in version "{version}" cannot be handled as a {kind}: {text}') from None
 
 
-def read_delete_options(request: Request) -> dict[str, Any] | None:
+def read_delete_options(request: HttpRequest) -> dict[str, Any] | None:
     """The DeleteOptions in the body; None if there is none. Raises as `read_typed`."""
     return read_typed(request, "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions", "") if request.body else None
 

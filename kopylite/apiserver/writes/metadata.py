@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
 import msgspec
 
+from kopylite.apiserver.builtin.rules import NameErrors
 from kopylite.apiserver.schema import objectmeta
 from kopylite.apiserver.schema.field_errors import (
     INVALID,
@@ -22,8 +22,6 @@ from kopylite.apiserver.schema.field_errors import (
 )
 from kopylite.apiserver.schema.names import label_key_errors, label_value_errors
 from kopylite.clock import Clock
-
-NameErrors = Callable[[str, bool], list[str]]
 
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 _STANDARD_FINALIZERS = ("kubernetes", ORPHAN, FOREGROUND)

@@ -11,7 +11,7 @@ from kopylite.apiserver.patching.json_patch import json_patch
 from kopylite.apiserver.patching.merge_patch import merge_patch
 from kopylite.apiserver.patching.strategic import go_text, strategic_merge
 from kopylite.apiserver.request.bodies import from_yaml, go_yaml_error, parse_json, repeated_keys
-from kopylite.apiserver.request.options import WriteOptions, write_options
+from kopylite.apiserver.request.options import WriteQuery, write_options
 from kopylite.apiserver.schema.field_errors import go_json, invalid, invalid_error
 from kopylite.apiserver.world import Call, World
 from kopylite.apiserver.writes import metadata as meta
@@ -100,9 +100,7 @@ def _object(value: Any) -> dict[str, Any]:
     return value
 
 
-def _patch_change(
-    call: Call, function: Callable[[dict[str, Any]], dict[str, Any]], options: WriteOptions
-) -> UpdateFunc:
+def _patch_change(call: Call, function: Callable[[dict[str, Any]], dict[str, Any]], options: WriteQuery) -> UpdateFunc:
     def change(live: dict[str, Any] | None) -> dict[str, Any]:
         assert live is not None, "only apply creates"
         patched = function(live)
@@ -201,7 +199,7 @@ def _check_repeated(call: Call, field_validation: str) -> None:
     call.warnings.extend(text for text in repeated if text not in call.warnings)
 
 
-def _apply_change(world: World, call: Call, config: dict[str, Any], options: WriteOptions) -> UpdateFunc:
+def _apply_change(world: World, call: Call, config: dict[str, Any], options: WriteQuery) -> UpdateFunc:
     def change(live: dict[str, Any] | None) -> dict[str, Any]:
         wanted = config["metadata"]
         if live is None and wanted.get("uid"):

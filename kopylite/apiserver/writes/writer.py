@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 
 from kopylite.apiserver.patching.apply import update_managed_fields
-from kopylite.apiserver.request.options import WriteOptions
+from kopylite.apiserver.request.options import WriteQuery
 from kopylite.apiserver.resources.registry import Resource
 from kopylite.apiserver.schema.field_errors import FieldError, invalid_error
 from kopylite.apiserver.schema.numbers import same_in_go, to_go_numbers
-from kopylite.apiserver.storage.history import Record
+from kopylite.apiserver.storage.history import StoredObject
 from kopylite.apiserver.storage.store import AlreadyStored, Moved, TooLarge
 from kopylite.apiserver.world import (
     Admission,
@@ -70,7 +70,7 @@ class Writer:
     def __init__(self, world: World) -> None:
         self._world = world
 
-    async def create(self, call: Call, obj: dict[str, Any], options: WriteOptions, *, managed: bool = False) -> Written:
+    async def create(self, call: Call, obj: dict[str, Any], options: WriteQuery, *, managed: bool = False) -> Written:
         """Store a new object that `decoding.decode_object` has prepared."""
         resource, world = call.resource, self._world
         metadata = obj["metadata"]
@@ -89,7 +89,7 @@ class Writer:
                 raise too_large() from None
         raise AssertionError("unreachable: the last try raises")
 
-    async def _create(self, call: Call, obj: dict[str, Any], options: WriteOptions, managed: bool) -> Written:
+    async def _create(self, call: Call, obj: dict[str, Any], options: WriteQuery, managed: bool) -> Written:
         resource, world, strategy = call.resource, self._world, call.resource.strategy
         metadata = obj["metadata"]
         namespace = call.target.namespace if resource.namespaced else ""
@@ -129,14 +129,14 @@ class Writer:
             return resource, obj
         return shape, canonical((await self._world.convert([obj], shape))[0])
 
-    async def _shown(self, resource: Resource, shape: Resource, record: Record) -> bytes:
+    async def _shown(self, resource: Resource, shape: Resource, record: StoredObject) -> bytes:
         """What was written, as the endpoint shows it. Raises InternalError."""
         if shape is resource:
             return record.body
         await self._world.prepare(resource, [record])
         return body_in(resource, record)
 
-    async def update(self, call: Call, change: UpdateFunc, options: WriteOptions, policy: UpdatePolicy) -> Written:
+    async def update(self, call: Call, change: UpdateFunc, options: WriteQuery, policy: UpdatePolicy) -> Written:
         """Replace the object that the path names by `change(stored)`.
 
         Raises:
@@ -165,7 +165,7 @@ class Writer:
         raise modified(call)
 
     async def _update(
-        self, call: Call, record: Record, change: UpdateFunc, options: WriteOptions, policy: UpdatePolicy
+        self, call: Call, record: StoredObject, change: UpdateFunc, options: WriteQuery, policy: UpdatePolicy
     ) -> Written:
         resource, strategy = call.resource, call.resource.strategy
         await self._world.prepare(resource, [record])
@@ -196,7 +196,7 @@ class Writer:
         return await self._store(call, record, _finished(call, obj), live, options)
 
     async def _store(
-        self, call: Call, record: Record, obj: dict[str, Any], live: dict[str, Any], options: WriteOptions
+        self, call: Call, record: StoredObject, obj: dict[str, Any], live: dict[str, Any], options: WriteQuery
     ) -> Written:
         resource, store = call.resource, self._world.store
         if is_finished(obj):
@@ -213,7 +213,7 @@ class Writer:
         )
         return Written(await self._shown(resource, shape, written))
 
-    def _check_uid(self, call: Call, metadata: dict[str, Any], record: Record, policy: UpdatePolicy) -> None:
+    def _check_uid(self, call: Call, metadata: dict[str, Any], record: StoredObject, policy: UpdatePolicy) -> None:
         uid = metadata.get("uid", "")
         if uid and uid != record.uid and not policy.patch:
             text = (
@@ -222,7 +222,7 @@ class Writer:
             )
             raise conflict(call, text)
 
-    def _check_version(self, call: Call, version: str, record: Record) -> None:
+    def _check_version(self, call: Call, version: str, record: StoredObject) -> None:
         """Raises InternalError, Conflict, Invalid."""
         _check_version(version)
         if version and int(version) == record.version:
@@ -235,7 +235,7 @@ class Writer:
             errors = [meta.missing_version_error()]
             raise invalid_error(resource.plural, resource.group, call.target.name, errors)
 
-    def _own_fields(self, call: Call, obj: dict[str, Any], live: dict[str, Any] | None, options: WriteOptions) -> None:
+    def _own_fields(self, call: Call, obj: dict[str, Any], live: dict[str, Any] | None, options: WriteQuery) -> None:
         subresource = call.target.subresource
         update_managed_fields(
             obj,
@@ -306,7 +306,7 @@ def is_finished(obj: dict[str, Any]) -> bool:
     )
 
 
-def already_exists(call: Call, record: Record, *, generated: bool = False) -> ApiError:
+def already_exists(call: Call, record: StoredObject, *, generated: bool = False) -> ApiError:
     """409; `generated`: all tries of a generateName were taken."""
     resource = call.resource
     text = f'{resource.qualified} "{record.name}" already exists'

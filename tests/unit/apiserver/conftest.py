@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from kopylite.apiserver.depth import deep_stack
-from kopylite.apiserver.request.request import ADMIN, Request, Response, User
+from kopylite.apiserver.request.request import ADMIN, HttpRequest, Response, User
 from kopylite.apiserver.server import ApiServer, ApiServerOptions
 
 T = TypeVar("T")
@@ -35,7 +35,7 @@ class Api:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         if method == "PATCH":
             named.setdefault("content-type", "application/merge-patch+json")
-        response = await self.server.handle(Request.of(method, target, headers=named, body=body, user=user))
+        response = await self.server.handle(HttpRequest.of(method, target, headers=named, body=body, user=user))
         if response.stream is not None:
             self._streams.append(response.stream)
         return response

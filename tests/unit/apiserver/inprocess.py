@@ -9,7 +9,7 @@ from typing import Any
 
 import anyio
 
-from kopylite.apiserver.request.request import Request
+from kopylite.apiserver.request.request import HttpRequest
 from kopylite.apiserver.server import ApiServer, ApiServerOptions
 from kopylite.clock import SYSTEM_CLOCK, Clock
 
@@ -27,7 +27,7 @@ class Api:
 
     async def ask(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Object]:
         encoded = b"" if body is None else json.dumps(body).encode()
-        response = await self.server.handle(Request.of(method, path, headers=headers, body=encoded))
+        response = await self.server.handle(HttpRequest.of(method, path, headers=headers, body=encoded))
         return response.status, json.loads(response.body)
 
     async def create(self, path: str, name: str, **metadata: Any) -> Object:

@@ -14,7 +14,7 @@ from random import Random
 from typing import Any
 
 from kopylite.apiserver.storage.persistence import DataFile
-from kopylite.apiserver.storage.store import Store
+from kopylite.apiserver.storage.store import ObjectStore
 from kopylite.clock import SYSTEM_CLOCK
 
 WRITERS = 8
@@ -38,7 +38,7 @@ def write_for_ever(path: Path, seed: int, pipe: int) -> None:
                 tell("seen", change.version, change.record.name)
 
 
-def step(store: Store, name: str, random: Random) -> tuple[str, int, str]:
+def step(store: ObjectStore, name: str, random: Random) -> tuple[str, int, str]:
     present = store.get("things", f"ns/{name}")
     if present is not None and random.random() < 0.4:
         return "delete", store.delete("things", present.key, present).version, name

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kopylite.apiserver.admission.pod_standards import violations
-from kopylite.apiserver.request.request import Request
+from kopylite.apiserver.request.request import HttpRequest
 from kopylite.apiserver.server import ApiServer, ApiServerOptions
 
 Object = dict[str, Any]
@@ -18,7 +18,7 @@ CONTAINER: Object = {"name": "a", "image": "a"}
 
 async def answer(server: ApiServer, method: str, path: str, obj: Object, kind: str = "") -> tuple[Any, list[str]]:
     headers = {"Content-Type": kind} if kind else {}
-    response = await server.handle(Request.of(method, path, body=json.dumps(obj).encode(), headers=headers))
+    response = await server.handle(HttpRequest.of(method, path, body=json.dumps(obj).encode(), headers=headers))
     return json.loads(response.body), [value for name, value in response.headers.items() if name == "Warning"]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from kopylite.apiserver.request.request import ADMIN, Request
+from kopylite.apiserver.request.request import ADMIN, HttpRequest
 from kopylite.apiserver.server import ApiServer, ApiServerOptions
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -26,7 +26,7 @@ CRD = {
 async def ask(server: ApiServer, method: str, path: str, body: Any = None) -> Any:
     headers = {"content-type": "application/json"}
     encoded = b"" if body is None else msgspec.json.encode(body)
-    response = await server.handle(Request.of(method, path, headers=headers, body=encoded, user=ADMIN))
+    response = await server.handle(HttpRequest.of(method, path, headers=headers, body=encoded, user=ADMIN))
     assert response.status < 300, response.body
     return msgspec.json.decode(response.body)
 

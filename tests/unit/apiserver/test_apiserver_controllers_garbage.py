@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from kopylite.apiserver.request.request import Request, Response
+from kopylite.apiserver.request.request import HttpRequest, Response
 from kopylite.apiserver.server import ApiServer, ApiServerOptions
 from kopylite.errors import Conflict
 from tests.operators import eventually
@@ -185,7 +185,7 @@ async def test_a_namespaced_dependent_may_have_a_cluster_wide_owner(api: Api) ->
 async def test_what_fails_is_tried_again(api: Api) -> None:
     failures = 3
 
-    async def fail(request: Request) -> Response | None:
+    async def fail(request: HttpRequest) -> Response | None:
         nonlocal failures
         if failures and request.method == "DELETE" and request.path.endswith("/child"):
             failures -= 1

@@ -7,22 +7,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kopylite.apiserver.controllers.ownership import Item, OwnerGraph, Ownership, ownership_of
-from kopylite.apiserver.storage.history import Record
+from kopylite.apiserver.storage.history import StoredObject
 
 UIDS = st.sampled_from(["u0", "u1", "u2", "u3"])
 
 
-def record(uid: str, owners: dict[str, bool], **metadata: Any) -> Record:
+def record(uid: str, owners: dict[str, bool], **metadata: Any) -> StoredObject:
     references = [
         {"apiVersion": "v1", "kind": "ConfigMap", "name": owner, "uid": owner, "blockOwnerDeletion": blocks}
         for owner, blocks in owners.items()
     ]
     body = json.dumps({"metadata": {"uid": uid, "ownerReferences": references, **metadata}}, separators=(",", ":"))
-    return Record(f"ns/{uid}", 1, uid, "v1", body.encode())
+    return StoredObject(f"ns/{uid}", 1, uid, "v1", body.encode())
 
 
 def test_an_object_without_owners_that_stays_is_not_even_decoded() -> None:
-    broken = Record("ns/a", 1, "u", "v1", b"{not json")
+    broken = StoredObject("ns/a", 1, "u", "v1", b"{not json")
     assert ownership_of(broken) == Ownership()
     assert ownership_of(None) == Ownership()
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kopylite.apiserver.request.request import Request
+from kopylite.apiserver.request.request import HttpRequest
 from kopylite.apiserver.server import ApiServer, ApiServerOptions
 
 WIDGETS = "/apis/example.com/v1/namespaces/default/widgets"
@@ -66,7 +66,7 @@ async def test_finalizers_of_objects_hold_the_crd_while_nothing_new_may_come(wid
 async def test_a_crd_in_the_data_is_served_from_the_start(widgets: Any) -> None:
     await widgets.create(WIDGETS, widget("w"))
     async with ApiServer(ApiServerOptions(listen=False), store=widgets.world.store.fork()) as twin:
-        assert (await twin.handle(Request.of("GET", f"{WIDGETS}/w"))).status == 200
+        assert (await twin.handle(HttpRequest.of("GET", f"{WIDGETS}/w"))).status == 200
 
 
 async def test_scale_shows_and_sets_the_declared_paths(widgets: Any) -> None:

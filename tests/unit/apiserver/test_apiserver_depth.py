@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from kopylite.apiserver.depth import LIMIT, deep, deep_stream
-from kopylite.apiserver.request.request import Request
+from kopylite.apiserver.request.request import HttpRequest
 from kopylite.apiserver.server import ApiServer, ApiServerOptions
 
 CRD_PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -70,16 +70,16 @@ async def test_deep_objects_are_written_watched_and_collected_beside_a_shallow_s
     spec = b'{"a":' * LEVELS + b"1" + b"}" * LEVELS
     controllers = ("garbage-collector", "namespace")
     async with ApiServer(ApiServerOptions(listen=False, controllers=controllers)) as server:
-        assert (await server.handle(Request.of("POST", CRD_PATH, body=crd()))).status == 201
-        watch = await server.handle(Request.of("GET", f"{THINGS}?watch=1"))
+        assert (await server.handle(HttpRequest.of("POST", CRD_PATH, body=crd()))).status == 201
+        watch = await server.handle(HttpRequest.of("GET", f"{THINGS}?watch=1"))
         body = b'{"kind":"Thing","apiVersion":"example.com/v1","metadata":{"name":"a"},"spec":' + spec + b"}"
-        assert (await server.handle(Request.of("POST", THINGS, body=body))).status == 201
+        assert (await server.handle(HttpRequest.of("POST", THINGS, body=body))).status == 201
         assert watch.stream is not None
         assert spec in await anext(watch.stream)
         await watch.stream.aclose()
-        patch = Request.of(
+        patch = HttpRequest.of(
             "PATCH", f"{THINGS}/a", headers={"content-type": "application/merge-patch+json"}, body=b'{"other":1}'
         )
         assert (await server.handle(patch)).status == 200
-        assert (await server.handle(Request.of("DELETE", f"{THINGS}/a"))).status == 200
+        assert (await server.handle(HttpRequest.of("DELETE", f"{THINGS}/a"))).status == 200
         assert sys.getrecursionlimit() == before

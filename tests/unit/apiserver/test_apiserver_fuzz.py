@@ -9,7 +9,7 @@ import os
 
 import pytest
 
-from kopylite.apiserver.request.request import Request
+from kopylite.apiserver.request.request import HttpRequest
 from tests.unit.apiserver.conftest import CRDS, Api, widget_crd
 from tests.unit.apiserver.fuzz import Asked, Fuzz
 
@@ -19,7 +19,7 @@ REQUESTS = 400
 
 
 async def send(api: Api, asked: Asked) -> int:
-    request = Request.of(asked.method, asked.path, headers=asked.headers, body=asked.body)
+    request = HttpRequest.of(asked.method, asked.path, headers=asked.headers, body=asked.body)
     response = await api.server.handle(request)
     if response.stream is not None:
         await response.stream.aclose()

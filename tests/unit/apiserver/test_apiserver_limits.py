@@ -15,7 +15,7 @@ import pytest
 
 from kopylite.apiserver import front
 from kopylite.apiserver import server as server_module
-from kopylite.apiserver.request.request import Request, Response
+from kopylite.apiserver.request.request import HttpRequest, Response
 from kopylite.apiserver.server import ApiServer, ApiServerOptions
 from kopylite.apiserver.storage.store import HISTORY_BYTES
 from kopylite.apiserver.world import Disconnect
@@ -143,7 +143,7 @@ async def test_ended_watches_leave_nothing_behind(api: Api) -> None:
 
 
 async def test_a_watch_that_was_cut_before_its_first_event_holds_no_history(api: Api) -> None:
-    async def cut(request: Request, response: Response) -> Response:
+    async def cut(request: HttpRequest, response: Response) -> Response:
         raise Disconnect
 
     api.world.hooks.after.append(cut)

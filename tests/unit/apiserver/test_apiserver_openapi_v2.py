@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from kopylite.apiserver.openapi import v2_protobuf
-from kopylite.apiserver.openapi.sharing import Shared, Steps
+from kopylite.apiserver.openapi.sharing import NodeSteps, Shared
 from kopylite.apiserver.openapi.v2 import definition, document
 from tests.unit.apiserver.conftest import Api, finished
 
@@ -140,7 +140,7 @@ async def test_many_who_ask_at_once_wait_for_one_document(widgets: Api) -> None:
 
 
 def test_steps_that_fail_fail_for_all_who_wait() -> None:
-    def broken() -> Steps[int]:
+    def broken() -> NodeSteps[int]:
         yield
         raise KeyError("x")
 
@@ -153,7 +153,7 @@ def test_steps_that_fail_fail_for_all_who_wait() -> None:
 
 
 def test_steps_go_on_when_one_who_waited_leaves() -> None:
-    def work() -> Steps[int]:
+    def work() -> NodeSteps[int]:
         yield
         yield
         return 7

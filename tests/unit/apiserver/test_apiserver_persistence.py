@@ -13,11 +13,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from kopylite.apiserver.request.request import Request
+from kopylite.apiserver.request.request import HttpRequest
 from kopylite.apiserver.server import ApiServer, ApiServerOptions
 from kopylite.apiserver.storage.history import Compacted
 from kopylite.apiserver.storage.persistence import DataFile
-from kopylite.apiserver.storage.store import Store
+from kopylite.apiserver.storage.store import ObjectStore
 from kopylite.clock import SYSTEM_CLOCK
 from kopylite.errors import InternalError, UsageError
 
@@ -29,7 +29,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "data.db"
 
 
-def put(store: Store, name: str, **labels: str) -> int:
+def put(store: ObjectStore, name: str, **labels: str) -> int:
     obj: dict[str, Any] = {"metadata": {"name": name, "uid": f"uid-{name}", "labels": labels}}
     return store.create("things", f"ns/{name}", obj, encoding_version="v1", fields={"a": "b"}).version
 
@@ -201,12 +201,12 @@ async def test_a_server_on_a_full_disk_answers_500_to_writers_and_reads_go_on(pa
         assert server._file is not None
         body = {"metadata": {"name": "a"}, "data": {"a": "x" * 100_000}}
         _limit(server._file, pages=1)
-        refused = await server.handle(Request.of("POST", CONFIG_MAPS, body=msgspec.json.encode(body)))
+        refused = await server.handle(HttpRequest.of("POST", CONFIG_MAPS, body=msgspec.json.encode(body)))
         assert refused.status == 500
         assert b"nothing was changed" in refused.body
-        assert (await server.handle(Request.of("GET", f"{CONFIG_MAPS}/a"))).status == 404
+        assert (await server.handle(HttpRequest.of("GET", f"{CONFIG_MAPS}/a"))).status == 404
         _limit(server._file, pages=1_000_000)
-        assert (await server.handle(Request.of("POST", CONFIG_MAPS, body=msgspec.json.encode(body)))).status == 201
+        assert (await server.handle(HttpRequest.of("POST", CONFIG_MAPS, body=msgspec.json.encode(body)))).status == 201
 
 
 def _limit(file: DataFile, pages: int) -> None:
@@ -214,7 +214,7 @@ def _limit(file: DataFile, pages: int) -> None:
 
 
 async def test_a_store_that_is_brought_along_is_kept_from_then_on(path: Path, tmp_path: Path) -> None:
-    store = Store()
+    store = ObjectStore()
     put(store, "a")
     async with ApiServer(ApiServerOptions(listen=False, data=path), store=store) as server:
         twin = server.world.store.fork()
@@ -223,7 +223,7 @@ async def test_a_store_that_is_brought_along_is_kept_from_then_on(path: Path, tm
         put(server.world.store, "b")
     assert len(kept(path)[1]["things"]) == 2
     with pytest.raises(UsageError, match="holds other objects already"):
-        ApiServer(ApiServerOptions(listen=False, data=path), store=Store())
+        ApiServer(ApiServerOptions(listen=False, data=path), store=ObjectStore())
     DataFile(path).close()  # the refusal let it go
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kopylite.apiserver.request.request import Request
+from kopylite.apiserver.request.request import HttpRequest
 from tests.unit.apiserver.conftest import Api
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
@@ -91,7 +91,7 @@ async def test_groups_of_definitions_are_in_the_order_of_their_names(api: Api) -
 
 @pytest.mark.parametrize("query", ["", "&resourceVersion=0"])
 async def test_a_watch_from_anywhere_says_at_once_where_the_beginning_ends(api: Api, query: str) -> None:
-    response = await api.server.handle(Request.of("GET", f"{CONFIG_MAPS}?watch=1&allowWatchBookmarks=true{query}"))
+    response = await api.server.handle(HttpRequest.of("GET", f"{CONFIG_MAPS}?watch=1&allowWatchBookmarks=true{query}"))
     assert response.stream is not None
     event = msgspec.json.decode(await anext(response.stream))
     await response.stream.aclose()

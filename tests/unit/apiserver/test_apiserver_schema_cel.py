@@ -8,7 +8,7 @@ import pytest
 
 from kopylite.apiserver.schema.cel.program import CompileProblem, EvaluationFailed, Program
 from kopylite.apiserver.schema.cel.shapes import DYN, Shape, escape, parse_duration, shape_of, to_cel
-from kopylite.apiserver.schema.cel.syntax import Binary, Call, Literal, Select, SyntaxProblem, parse
+from kopylite.apiserver.schema.cel.syntax import Binary, CallExpr, Literal, Select, SyntaxProblem, parse
 from kopylite.apiserver.schema.node import SchemaNode
 
 SELF: dict[str, Any] = {
@@ -47,7 +47,7 @@ class TestParsing:
         assert parse(text) == Literal(text)
 
     def test_comments_and_trailing_commas_are_fine(self) -> None:
-        assert isinstance(parse("f([1, 2,], {'a': 1,}) // why"), Call)
+        assert isinstance(parse("f([1, 2,], {'a': 1,}) // why"), CallExpr)
 
     def test_a_problem_shows_its_place(self) -> None:
         with pytest.raises(SyntaxProblem) as caught:

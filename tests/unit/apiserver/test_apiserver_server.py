@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from kopylite.apiserver.bootstrap.cluster import bootstrap
-from kopylite.apiserver.request.request import Request
+from kopylite.apiserver.request.request import HttpRequest
 from kopylite.apiserver.server import ApiServer, ApiServerOptions
 from kopylite.errors import UsageError
 from kopylite.privatefiles import write_private
@@ -23,7 +23,7 @@ CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 
 async def create(server: ApiServer, name: str) -> int:
     body = msgspec.json.encode({"metadata": {"name": name}})
-    return (await server.handle(Request.of("POST", CONFIG_MAPS, body=body))).status
+    return (await server.handle(HttpRequest.of("POST", CONFIG_MAPS, body=body))).status
 
 
 async def test_the_kubeconfig_leads_a_client_in_over_tls(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ async def test_a_watch_sends_its_headers_at_once_and_its_events_as_they_come() -
 async def test_large_answers_are_compressed_when_asked() -> None:
     async with ApiServer() as server:
         body = msgspec.json.encode({"metadata": {"name": "big"}, "data": {"x": "x" * 300_000}})
-        assert (await server.handle(Request.of("POST", CONFIG_MAPS, body=body))).status == 201
+        assert (await server.handle(HttpRequest.of("POST", CONFIG_MAPS, body=body))).status == 201
         headers = {"Authorization": f"Bearer {server.token}", "Accept-Encoding": "gzip"}
         async with (
             aiohttp.ClientSession(auto_decompress=False) as session,
@@ -114,9 +114,9 @@ async def test_objects_survive_in_the_data_file_and_old_versions_do_not(tmp_path
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     async with ApiServer(ApiServerOptions(listen=False, data=path)) as server:
         assert server.world.store.version == version
-        response = await server.handle(Request.of("GET", f"{CONFIG_MAPS}/a"))
+        response = await server.handle(HttpRequest.of("GET", f"{CONFIG_MAPS}/a"))
         assert response.status == 200
-        watch = await server.handle(Request.of("GET", f"{CONFIG_MAPS}?watch=1&resourceVersion={version - 1}"))
+        watch = await server.handle(HttpRequest.of("GET", f"{CONFIG_MAPS}?watch=1&resourceVersion={version - 1}"))
         assert watch.stream is not None
         assert b'"reason":"Expired"' in await anext(watch.stream)
         await watch.stream.aclose()
@@ -135,7 +135,7 @@ async def test_a_fork_goes_its_own_way() -> None:
         async with ApiServer(ApiServerOptions(listen=False), store=server.world.store.fork()) as twin:
             assert await create(twin, "a") == 409
             assert await create(twin, "b") == 201
-            assert (await server.handle(Request.of("GET", f"{CONFIG_MAPS}/b"))).status == 404
+            assert (await server.handle(HttpRequest.of("GET", f"{CONFIG_MAPS}/b"))).status == 404
 
 
 async def test_bootstrapping_twice_changes_nothing() -> None:

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
-from kopylite.apiserver.request.request import Request, Response, User
+from kopylite.apiserver.request.request import HttpRequest, Response, User
 from kopylite.devcluster.requestlog import KEPT_REQUESTS, RequestLog
 from kopylite.testing.clock import VirtualClock
 
 
-def a_request(name: str = "a") -> Request:
+def a_request(name: str = "a") -> HttpRequest:
     target = f"/api/v1/namespaces/shop/pods/{name}/status?fieldManager=me"
-    return Request.of("PATCH", target, headers={"User-Agent": "shop/1"}, body=b"{}", user=User("me"))
+    return HttpRequest.of("PATCH", target, headers={"User-Agent": "shop/1"}, body=b"{}", user=User("me"))
 
 
 async def test_a_request_is_kept_with_its_answer() -> None:
@@ -26,7 +26,7 @@ async def test_a_request_is_kept_with_its_answer() -> None:
 
 async def test_paths_that_are_no_resources_are_kept_too() -> None:
     log = RequestLog(VirtualClock())
-    await log.note(Request.of("GET", "/version"), Response())
+    await log.note(HttpRequest.of("GET", "/version"), Response())
     (logged,) = log
     assert (logged.verb, logged.path, logged.resource, logged.writes) == ("get", "/version", "", False)
 

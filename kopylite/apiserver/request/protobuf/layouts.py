@@ -22,8 +22,8 @@ _PACKAGES = {
     "meta.k8s.io": "k8s.io.apimachinery.pkg.apis.meta",
 }
 # (JSON name, kind, type); a kind is one, many, map (type: the value's) or inline (its fields belong to the parent).
-Field = tuple[str, str, str]
-Layout = dict[int, Field]
+WireField = tuple[str, str, str]
+Layout = dict[int, WireField]
 
 
 def message_name(api_version: str, kind: str) -> str:

@@ -15,7 +15,7 @@ from kopylite.apiserver.request.protobuf.layouts import (
     MAGIC,
     META,
     RUNTIME,
-    Field,
+    WireField,
     is_list,
     layout_of,
     message_name,
@@ -99,7 +99,7 @@ def _message(name: str, data: bytes) -> Any:
     return obj
 
 
-def _take(obj: Message, field: Field, value: Any) -> None:
+def _take(obj: Message, field: WireField, value: Any) -> None:
     name, kind, of = field
     if kind == "inline":
         obj.update(_message(of, value))

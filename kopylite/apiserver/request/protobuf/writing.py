@@ -27,7 +27,7 @@ from kopylite.apiserver.request.protobuf.layouts import (
 from kopylite.apiserver.request.protobuf.wire import block, double, integer
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-Encode = Callable[[Any], bytes]
+FieldEncoder = Callable[[Any], bytes]
 
 
 def encode(obj: Mapping[str, Any]) -> bytes:
@@ -48,7 +48,7 @@ def encode_event(kind: str, obj: Mapping[str, Any]) -> bytes:
 
 
 @cache
-def _message(name: str) -> Encode:
+def _message(name: str) -> FieldEncoder:
     """The encoder of a message's content. Raises KeyError."""
     special = _SPECIAL.get(name)
     if special is not None:
@@ -70,7 +70,7 @@ def _message(name: str) -> Encode:
     return message
 
 
-def _field(number: int, kind: str, of: str) -> Encode:
+def _field(number: int, kind: str, of: str) -> FieldEncoder:
     """The encoder of a field with its tag."""
     one = _single(number, of)
     if kind == "many":
@@ -90,7 +90,7 @@ def _field(number: int, kind: str, of: str) -> Encode:
     return one
 
 
-def _single(number: int, of: str) -> Encode:
+def _single(number: int, of: str) -> FieldEncoder:
     if of == "string":
         return lambda value: block(number, (value or "").encode())
     if of == "bytes":
@@ -141,7 +141,7 @@ def _schema_or_strings(value: Any) -> bytes:
     return _schema(1, value)
 
 
-_SPECIAL: dict[str, Encode] = {
+_SPECIAL: dict[str, FieldEncoder] = {
     f"{META}.Time": _time,
     f"{META}.MicroTime": _time,
     f"{META}.FieldsV1": _raw_json,

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, cast
 from urllib.parse import SplitResult, parse_qs, urlsplit
 
-from kopylite.apiserver.schema.cel.library import CallFailed, Library, attempts, no_overload
+from kopylite.apiserver.schema.cel.library import FunctionFailed, Library, attempts, no_overload
 from kopylite.apiserver.schema.cel.values import OptionalValue
 from kopylite.apiserver.schema.field_errors import go_quote
 from kopylite.apiserver.schema.formats import conforms
@@ -29,7 +29,7 @@ _URL, _IP, _CIDR, _FORMAT = "kubernetes.URL", "kubernetes.IP", "kubernetes.CIDR"
 def url(text: str) -> dict[str, str]:
     if not conforms("uri", text):
         reason = "empty url" if not text else "invalid URI for request"
-        raise CallFailed(f"URL parse error during conversion from string: parse {go_quote(text)}: {reason}")
+        raise FunctionFailed(f"URL parse error during conversion from string: parse {go_quote(text)}: {reason}")
     return {_URL: text}
 
 
@@ -74,20 +74,22 @@ def get_query(value: Any) -> dict[str, list[str]]:
     return parse_qs(_parts(value).query, keep_blank_values=True)
 
 
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
-def _parse_ip(text: str) -> Address:
+def _parse_ip(text: str) -> IpAddress:
     try:
         address = ipaddress.ip_address(text)
     except ValueError as error:
         problem = f"ParseAddr({go_quote(text)}): {_address_problem(text)}"
-        raise CallFailed(f"IP Address {go_quote(text)} parse error during conversion from string: {problem}") from error
+        raise FunctionFailed(
+            f"IP Address {go_quote(text)} parse error during conversion from string: {problem}"
+        ) from error
     if "%" in text:
-        raise CallFailed(f"IP address {go_quote(text)} with zone value is not allowed")
+        raise FunctionFailed(f"IP address {go_quote(text)} with zone value is not allowed")
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
-        raise CallFailed(f"IPv4-mapped IPv6 address {go_quote(text)} is not allowed")
+        raise FunctionFailed(f"IPv4-mapped IPv6 address {go_quote(text)} is not allowed")
     return address
 
 
@@ -110,7 +112,7 @@ def _address_problem(text: str) -> str:
     return "IPv4 address too short" if len(fields) < 4 else "IPv4 address too long"
 
 
-def _parse_cidr(text: str) -> tuple[Address, Network]:
+def _parse_cidr(text: str) -> tuple[IpAddress, Network]:
     address, slash, prefix = text.rpartition("/")
     problem = ""
     if not slash:
@@ -123,7 +125,7 @@ def _parse_cidr(text: str) -> tuple[Address, Network]:
         problem = "prefix length out of range"
     if problem:
         parsed = "network address parse error during conversion from string"
-        raise CallFailed(f"{parsed}: {parsed}: netip.ParsePrefix({go_quote(text)}): {problem}")
+        raise FunctionFailed(f"{parsed}: {parsed}: netip.ParsePrefix({go_quote(text)}): {problem}")
     return _parse_ip(address), ipaddress.ip_network(text, strict=False)
 
 
@@ -131,12 +133,12 @@ def _argument(parse: Callable[[str], Any], text: str) -> Any:
     """A string that stands for an address or network; to a function, one that does not parse is no argument."""
     try:
         return parse(text)
-    except CallFailed as error:
+    except FunctionFailed as error:
         raise no_overload() from error
 
 
-def _address(value: Any) -> Address:
-    return _parse_ip(value[_IP]) if isinstance(value, dict) else cast("Address", _argument(_parse_ip, value))
+def _address(value: Any) -> IpAddress:
+    return _parse_ip(value[_IP]) if isinstance(value, dict) else cast("IpAddress", _argument(_parse_ip, value))
 
 
 def _network(value: Any) -> Network:

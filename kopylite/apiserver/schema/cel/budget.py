@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from kopylite.apiserver.schema.cel.library import CallFailed
+from kopylite.apiserver.schema.cel.library import FunctionFailed
 
 # PerCallLimit, RuntimeCELCostBudget and RuntimeCELCostBudgetMatchConditions of k8s.io/apiserver.
 PER_CALL, PER_OBJECT, PER_MATCH = 1_000_000, 10_000_000, 2_500_000
@@ -97,4 +97,4 @@ def share(size: float, factor: float = 0.1) -> int:
 def check_length(length: int) -> None:
     """Raises CallFailed: a text of so many characters is not made."""
     if length > MAX_TEXT:
-        raise CallFailed(EXCEEDED)
+        raise FunctionFailed(EXCEEDED)

@@ -11,7 +11,7 @@ from typing import Any
 from kopylite.apiserver.schema.cel import costs
 from kopylite.apiserver.schema.cel.budget import Frame, share
 from kopylite.apiserver.schema.cel.functions import unordered_add, unordered_equal
-from kopylite.apiserver.schema.cel.library import CallFailed, no_overload
+from kopylite.apiserver.schema.cel.library import FunctionFailed, no_overload
 from kopylite.apiserver.schema.cel.macros import Run
 from kopylite.apiserver.schema.cel.values import OPERATORS, OptionalValue, StructValue, negate, select
 
@@ -26,7 +26,7 @@ def name(text: str) -> Run:
         try:
             return frame.variables[text]
         except KeyError:
-            raise CallFailed(f"no such attribute(s): {text}") from None
+            raise FunctionFailed(f"no such attribute(s): {text}") from None
 
     return run
 
@@ -64,11 +64,11 @@ def logical(left: Run, right: Run, *, decisive: bool) -> Run:
     """`||` (True decides) and `&&` (False does): an operand that fails counts only if the other does not decide."""
 
     def run(frame: Frame) -> bool:
-        failure: CallFailed | None = None
+        failure: FunctionFailed | None = None
         for operand in (left, right):
             try:
                 value = operand(frame)
-            except CallFailed as failed:
+            except FunctionFailed as failed:
                 failure = failure or failed
                 continue
             if value is decisive:
@@ -130,10 +130,10 @@ def map_of(entries: Sequence[tuple[Run, Run]], optional: Collection[int]) -> Run
         for i, (key_run, value_run) in enumerate(entries):
             key = key_run(frame)
             if not isinstance(key, (str, int)):
-                raise CallFailed("unsupported key type")
+                raise FunctionFailed("unsupported key type")
             for value in _kept(value_run(frame), i in optional):
                 if key in made:
-                    raise CallFailed(f"Failed with repeated key: {key}")
+                    raise FunctionFailed(f"Failed with repeated key: {key}")
                 made[key] = value
         return made
 
@@ -169,7 +169,7 @@ def selection(operand: Run, key: str, shown: str) -> Run:
             try:
                 return value[key]
             except KeyError:
-                raise CallFailed(f"no such key: {shown}") from None
+                raise FunctionFailed(f"no such key: {shown}") from None
         raise no_overload()
 
     return run

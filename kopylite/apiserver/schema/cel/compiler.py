@@ -12,7 +12,7 @@ from typing import Any
 from kopylite.apiserver.schema.cel import closures, costs, macros
 from kopylite.apiserver.schema.cel.addresses import FORMAT_NAMES
 from kopylite.apiserver.schema.cel.functions import LIBRARY, NAMESPACED, STRUCTS
-from kopylite.apiserver.schema.cel.library import CallFailed
+from kopylite.apiserver.schema.cel.library import FunctionFailed
 from kopylite.apiserver.schema.cel.literals import literal_value
 from kopylite.apiserver.schema.cel.macros import MACRO_COSTS, Loop, Run
 from kopylite.apiserver.schema.cel.overloads import (
@@ -25,7 +25,7 @@ from kopylite.apiserver.schema.cel.overloads import (
 from kopylite.apiserver.schema.cel.shapes import DYN, Shape, parse_duration, parse_time
 from kopylite.apiserver.schema.cel.syntax import (
     Binary,
-    Call,
+    CallExpr,
     Index,
     ListOf,
     Literal,
@@ -61,7 +61,7 @@ _LITERAL_CHECKS: dict[str, Callable[[str], bool]] = {
     "duration": lambda text: parse_duration(text) is not None,
     "timestamp": lambda text: parse_time(text) is not None,
 }
-Scope = Mapping[str, Shape]
+Bindings = Mapping[str, Shape]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +95,13 @@ class Compiled:
     problems: list[SyntaxProblem] = field(default_factory=list)
 
 
-def compile_tree(node: Node, variables: Scope) -> Compiled:
+def compile_tree(node: Node, variables: Bindings) -> Compiled:
     """Compile a tree that sees `variables`."""
     return _Compiler(variables).whole(node)
 
 
 class _Compiler:
-    def __init__(self, variables: Scope) -> None:
+    def __init__(self, variables: Bindings) -> None:
         self._result = Compiled(Part(lambda frame: None, DYN))
         self._variables = variables
 
@@ -109,8 +109,8 @@ class _Compiler:
         self._result.part = self.visit(node, self._variables)
         return self._result
 
-    def visit(self, node: Node, scope: Scope) -> Part:
-        method: Callable[[Any, Scope], Part] = getattr(self, f"_{type(node).__name__.lower()}")
+    def visit(self, node: Node, scope: Bindings) -> Part:
+        method: Callable[[Any, Bindings], Part] = getattr(self, f"_{type(node).__name__.lower()}")
         return method(node, scope)
 
     def _check(self, message: str, at: int) -> None:
@@ -121,15 +121,15 @@ class _Compiler:
         self._result.problems.append(SyntaxProblem(message, at))
         return Part(lambda frame: None, DYN)
 
-    def _literal(self, node: Literal, scope: Scope) -> Part:
+    def _literal(self, node: Literal, scope: Bindings) -> Part:
         try:
             value = literal_value(node.text)
-        except CallFailed as failed:
+        except FunctionFailed as failed:
             return self._problem(f"Syntax error: {failed}", node.at)
         shape = Shape(_LITERAL_KINDS.get(type(value), "uint"), most=costs.size_of(value))
         return Part(lambda frame: value, shape)
 
-    def _name(self, node: Name, scope: Scope) -> Part:
+    def _name(self, node: Name, scope: Bindings) -> Part:
         if node.name in scope:
             if scope is self._variables or node.name in self._variables:
                 self._result.names.add(node.name)
@@ -139,14 +139,14 @@ class _Compiler:
             return Part(lambda frame: value, DYN, 1)
         return self._problem(f"undeclared reference to '{node.name}' (in container '')", node.at)
 
-    def _unary(self, node: Unary, scope: Scope) -> Part:
+    def _unary(self, node: Unary, scope: Bindings) -> Part:
         operand = self.visit(node.operand, scope)
         self._check(unary_problem(node.operator, operand.shape), node.at)
         if node.operator == "!":
             return Part(closures.negation(operand.run), _BOOL, operand.cost + 1)
         return Part(closures.minus(operand.run), replace(operand.shape, most=1), operand.cost + 1)
 
-    def _ternary(self, node: Ternary, scope: Scope) -> Part:
+    def _ternary(self, node: Ternary, scope: Bindings) -> Part:
         condition, yes, no = (self.visit(part, scope) for part in (node.condition, node.yes, node.no))
         self._check(bool_problem(condition.shape), node.condition.at)
         self._check(ternary_problem(yes.shape, no.shape), node.at)
@@ -155,7 +155,7 @@ class _Compiler:
         run = closures.ternary(condition.run, yes.run, no.run)
         return Part(run, shape, costs.bounded(condition.cost + max(yes.cost, no.cost)))
 
-    def _binary(self, node: Binary, scope: Scope) -> Part:
+    def _binary(self, node: Binary, scope: Bindings) -> Part:
         left, right = self.visit(node.left, scope), self.visit(node.right, scope)
         operator = node.operator
         cost = left.cost + right.cost
@@ -176,7 +176,7 @@ class _Compiler:
             run = closures.binary(operator, left.run, right.run)
         return Part(run, shape, costs.bounded(cost))
 
-    def _listof(self, node: ListOf, scope: Scope) -> Part:
+    def _listof(self, node: ListOf, scope: Bindings) -> Part:
         items = [self.visit(item, scope) for item in node.items]
         shapes = {item.shape.kind for item in items}
         element = items[0].shape if len(shapes) == 1 else DYN
@@ -188,13 +188,13 @@ class _Compiler:
         known = element if items and not node.optional else DYN
         return Part(run, Shape("list", element=known, most=len(items)), cost)
 
-    def _mapof(self, node: MapOf, scope: Scope) -> Part:
+    def _mapof(self, node: MapOf, scope: Bindings) -> Part:
         pairs = [(self.visit(key, scope), self.visit(value, scope)) for key, value in node.entries]
         run = closures.map_of([(key.run, value.run) for key, value in pairs], node.optional)
         cost = sum(key.cost + value.cost for key, value in pairs) + costs.MAP
         return Part(run, replace(DYN, most=len(pairs)), costs.bounded(cost))
 
-    def _struct(self, node: Struct, scope: Scope) -> Part:
+    def _struct(self, node: Struct, scope: Bindings) -> Part:
         if node.type.partition(".")[0] not in STRUCTS or node.type.partition(".")[0] not in self._variables:
             return self._problem(f"undeclared reference to '{node.type}' (in container '')", node.at)
         values = [(name, self.visit(value, scope)) for name, value in node.fields]
@@ -202,7 +202,7 @@ class _Compiler:
         cost = sum(value.cost for _, value in values) + costs.STRUCT
         return Part(run, Shape(f"struct:{node.type}"), costs.bounded(cost))
 
-    def _selected(self, node: Select, scope: Scope) -> tuple[Part, str, Shape]:
+    def _selected(self, node: Select, scope: Bindings) -> tuple[Part, str, Shape]:
         """The operand, the real name of the field, and the field's shape."""
         operand = self.visit(node.operand, scope)
         shape = operand.shape
@@ -220,14 +220,14 @@ class _Compiler:
             self._problem(f"type '{shape.kind}' does not support field selection", node.at)
         return operand, node.field, DYN
 
-    def _select(self, node: Select, scope: Scope) -> Part:
+    def _select(self, node: Select, scope: Bindings) -> Part:
         operand, name, shape = self._selected(node, scope)
         if node.optional or is_optional(node.operand):
             return Part(closures.optional_selection(operand.run, name), DYN, operand.cost + 1)
         own = operand.shape.kind in ("map", "object")
         return Part(closures.selection(operand.run, name, node.field), shape, operand.cost + own)
 
-    def _index(self, node: Index, scope: Scope) -> Part:
+    def _index(self, node: Index, scope: Bindings) -> Part:
         operand, index = self.visit(node.operand, scope), self.visit(node.index, scope)
         cost = costs.bounded(operand.cost + index.cost + 1)
         if node.optional or is_optional(node.operand):
@@ -235,7 +235,7 @@ class _Compiler:
         known = operand.shape.kind in ("list", "map")
         return Part(closures.index(operand.run, index.run), (operand.shape.element or DYN) if known else DYN, cost)
 
-    def _call(self, node: Call, scope: Scope) -> Part:
+    def _callexpr(self, node: CallExpr, scope: Bindings) -> Part:
         function = "exists_one" if node.function == "existsOne" else node.function
         if node.target is None:
             return self._global_call(node, scope)
@@ -251,7 +251,7 @@ class _Compiler:
             return Part(closures.or_value(operands[0].run, operands[1].run), DYN, costs.bounded(cost))
         return self._library_call(node, node.function, operands, method=True)
 
-    def _library_call(self, node: Call, name: str, operands: Sequence[Part], *, method: bool) -> Part:
+    def _library_call(self, node: CallExpr, name: str, operands: Sequence[Part], *, method: bool) -> Part:
         function = LIBRARY.get(f"k_{name.replace('.', '_')}")
         if function is None or not (method or function.is_global):
             return self._undeclared(node, name)
@@ -263,10 +263,10 @@ class _Compiler:
         run = closures.call(name, function.call, [operand.run for operand in operands])
         return Part(run, shape, costs.bounded(cost))
 
-    def _undeclared(self, node: Call, name: str) -> Part:
+    def _undeclared(self, node: CallExpr, name: str) -> Part:
         return self._problem(f"undeclared reference to '{name}' (in container '')", node.at)
 
-    def _check_call(self, node: Call, operands: Sequence[Part], *, method: bool) -> None:
+    def _check_call(self, node: CallExpr, operands: Sequence[Part], *, method: bool) -> None:
         self._check(call_problem(node.function, [part.shape for part in operands], method=method), node.at)
         literal = node.args[-1] if node.args else None
         check = _LITERAL_CHECKS.get(node.function)
@@ -275,7 +275,7 @@ class _Compiler:
             if "\\" not in text and not check(text):
                 self._check(f"invalid {node.function} argument", literal.at)
 
-    def _global_call(self, node: Call, scope: Scope) -> Part:
+    def _global_call(self, node: CallExpr, scope: Bindings) -> Part:
         if node.function == "has" and len(node.args) == 1:
             return self._has(node, scope)
         operands = [self.visit(arg, scope) for arg in node.args]
@@ -284,7 +284,7 @@ class _Compiler:
         self._check_call(node, operands, method=False)
         return self._library_call(node, node.function, operands, method=False)
 
-    def _namespaced_call(self, node: Call, namespace: str, scope: Scope) -> Part:
+    def _namespaced_call(self, node: CallExpr, namespace: str, scope: Bindings) -> Part:
         operands = [self.visit(arg, scope) for arg in node.args]
         full = f"{namespace}.{node.function}"
         if full in NAMESPACED:
@@ -296,7 +296,7 @@ class _Compiler:
         self._problem(f"undeclared reference to '{namespace}' (in container '')", at)
         return self._undeclared(node, node.function)
 
-    def _has(self, node: Call, scope: Scope) -> Part:
+    def _has(self, node: CallExpr, scope: Bindings) -> Part:
         selected = node.args[0]
         if not isinstance(selected, Select):
             return self._problem("invalid argument to has() macro", node.at)
@@ -309,7 +309,7 @@ class _Compiler:
             return Part(closures.optional_presence(operand.run, name), _BOOL, operand.cost)
         return Part(closures.presence(operand.run, name), _BOOL, operand.cost)
 
-    def _macro(self, node: Call, function: str, scope: Scope) -> Part | None:
+    def _macro(self, node: CallExpr, function: str, scope: Bindings) -> Part | None:
         names = [arg.name for arg in node.args[:2] if isinstance(arg, Name)]
         count = len(node.args)
         if function in ("optMap", "optFlatMap") and count == 2 and names:
@@ -320,7 +320,7 @@ class _Compiler:
             return self._loop(node, function, names[:1], scope)
         return None
 
-    def _loop(self, node: Call, function: str, names: list[str], scope: Scope) -> Part:
+    def _loop(self, node: CallExpr, function: str, names: list[str], scope: Bindings) -> Part:
         assert node.target is not None
         target = self.visit(node.target, scope)
         element = target.shape.element or DYN
@@ -334,7 +334,7 @@ class _Compiler:
         turns = target.shape.most * (cost.turn + sum(part.cost for part in parts))
         return Part(run, shape, costs.bounded(target.cost + cost.once + turns))
 
-    def _optional_map(self, node: Call, name: str, scope: Scope) -> Part:
+    def _optional_map(self, node: CallExpr, name: str, scope: Bindings) -> Part:
         assert node.target is not None
         target = self.visit(node.target, scope)
         body = self.visit(node.args[1], {**scope, name: DYN})

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from kopylite.apiserver.schema.cel.library import CallFailed, Library, no_overload
+from kopylite.apiserver.schema.cel.library import FunctionFailed, Library, no_overload
 from kopylite.apiserver.schema.cel.shapes import parse_duration, parse_time
 from kopylite.apiserver.schema.cel.values import TypeValue, Uint, type_of
 from kopylite.apiserver.schema.field_errors import go_float
@@ -51,11 +51,11 @@ def boolean(value: Any) -> bool:
         return True
     if value in ("0", "f", "F", "FALSE", "false", "False"):
         return False
-    raise CallFailed("type conversion error from 'string' to 'bool'")
+    raise FunctionFailed("type conversion error from 'string' to 'bool'")
 
 
-def _conversion_failed(value: Any, wanted: str) -> CallFailed:
-    return CallFailed(f"type conversion error from '{type_of(value)}' to '{wanted}'")
+def _conversion_failed(value: Any, wanted: str) -> FunctionFailed:
+    return FunctionFailed(f"type conversion error from '{type_of(value)}' to '{wanted}'")
 
 
 def _whole(value: Any, wanted: str, least: int, most: int) -> int:
@@ -70,7 +70,7 @@ def _whole(value: Any, wanted: str, least: int, most: int) -> int:
     if not isinstance(value, (int, float)):
         raise no_overload()
     if value != value or not least <= value <= most:
-        raise CallFailed("integer overflow" if wanted == "int" else "unsigned integer overflow")
+        raise FunctionFailed("integer overflow" if wanted == "int" else "unsigned integer overflow")
     return int(value)
 
 

@@ -1,6 +1,6 @@
 """A registry of the functions that expressions may call beside the evaluator's own. Pure.
 
-Functions get Python values, the receiver of a method call first, and raise `CallFailed` with the text that
+Functions get Python values, the receiver of a method call first, and raise `FunctionFailed` with the text that
 Kubernetes shows. Values without a CEL type of their own (quantities, addresses, versions) are maps with one
 key, the name of their kind: equal values have equal maps.
 """
@@ -14,7 +14,7 @@ from typing import Any
 from kopylite.apiserver.schema.cel.shapes import DYN, Shape
 
 
-class CallFailed(Exception):
+class FunctionFailed(Exception):
     """A call has no result; the text is the evaluation error."""
 
 
@@ -47,14 +47,14 @@ class Library(dict[str, Function]):
         return register
 
 
-def no_overload() -> CallFailed:
-    return CallFailed("no such overload")
+def no_overload() -> FunctionFailed:
+    return FunctionFailed("no such overload")
 
 
 def attempts(make: Callable[..., Any], *args: Any) -> bool:
     """Does a call succeed?"""
     try:
         make(*args)
-    except CallFailed:
+    except FunctionFailed:
         return False
     return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from kopylite.apiserver.schema.cel.library import CallFailed
+from kopylite.apiserver.schema.cel.library import FunctionFailed
 from kopylite.apiserver.schema.cel.values import Uint
 
 _ESCAPE = re.compile(
@@ -40,7 +40,7 @@ def _number(text: str) -> Any:
         return float(digits)
     value = int(digits, 16 if digits.lower().startswith("0x") else 10)
     if value >= (2**64 if unsigned else 2**63):
-        raise CallFailed(f"invalid {'u' if unsigned else ''}int literal")
+        raise FunctionFailed(f"invalid {'u' if unsigned else ''}int literal")
     return Uint(value) if unsigned else value
 
 
@@ -61,9 +61,9 @@ def _escaped(match: re.Match[str], binary: bool) -> str:
     if match[3] or match[4]:
         code = int(match[3] or match[4], 16)
         if code > 0x10FFFF or 0xD800 <= code < 0xE000:
-            raise CallFailed("invalid unicode code point")
+            raise FunctionFailed("invalid unicode code point")
         return chr(code)
     named = match[6]
     if named not in _NAMED and named not in _KEPT:
-        raise CallFailed(f"unable to unescape string: \\{named}")
+        raise FunctionFailed(f"unable to unescape string: \\{named}")
     return _NAMED.get(named, named)

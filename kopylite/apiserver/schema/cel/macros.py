@@ -11,7 +11,7 @@ from typing import Any
 
 from kopylite.apiserver.schema.cel import costs
 from kopylite.apiserver.schema.cel.budget import Frame
-from kopylite.apiserver.schema.cel.library import CallFailed, no_overload
+from kopylite.apiserver.schema.cel.library import FunctionFailed, no_overload
 from kopylite.apiserver.schema.cel.values import OptionalValue
 
 Run = Callable[[Frame], Any]
@@ -80,11 +80,11 @@ def decides(loop: Loop, predicate: Run, *, until: bool) -> Run:
     """`all` (until the first False) and `exists` (until the first True): an error counts if nothing decides."""
 
     def run(frame: Frame) -> bool:
-        failure: CallFailed | None = None
+        failure: FunctionFailed | None = None
         for _ in loop.over(frame):
             try:
                 found: Any = predicate(frame)
-            except CallFailed as failed:
+            except FunctionFailed as failed:
                 failure = failure or failed
                 continue
             if found is until:  # the object itself: 1 is no True
@@ -132,7 +132,7 @@ def transforms_map(loop: Loop, body: Run, condition: Run | None, *, entries: boo
                 raise no_overload()
             for key, value in made.items():
                 if key in found:
-                    raise CallFailed(f"insert failed: key {key} already exists")
+                    raise FunctionFailed(f"insert failed: key {key} already exists")
                 found[key] = value
         return found
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from kopylite.apiserver.schema.cel.budget import EXCEEDED, PER_CALL, Budget, CostExceeded, Frame
 from kopylite.apiserver.schema.cel.compiler import Compiled, compile_tree
-from kopylite.apiserver.schema.cel.library import CallFailed
+from kopylite.apiserver.schema.cel.library import FunctionFailed
 from kopylite.apiserver.schema.cel.shapes import Shape
 from kopylite.apiserver.schema.cel.syntax import SyntaxProblem, parse
 
@@ -76,7 +76,7 @@ class Program:
         except CostExceeded:
             self._charge(budget, frame)
             raise EvaluationFailed(EXCEEDED) from None
-        except CallFailed as failed:
+        except FunctionFailed as failed:
             self._charge(budget, frame)
             raise EvaluationFailed(str(failed)) from failed
         self._charge(budget, frame)

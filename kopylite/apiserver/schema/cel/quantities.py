@@ -6,34 +6,23 @@ import re
 from decimal import Decimal
 from typing import Any
 
-from kopylite.apiserver.schema.cel.library import CallFailed, Library, attempts, no_overload
+from kopylite.apiserver.schema.cel.library import FunctionFailed, Library, attempts, no_overload
 from kopylite.apiserver.schema.field_errors import go_quote
+from kopylite.objects.amounts import parse_quantity
 
 QUANTITIES = Library()
 
 _QUANTITY, _SEMVER = "kubernetes.Quantity", "kubernetes.Semver"
-_BINARY = {unit: Decimal(2) ** (10 * (i + 1)) for i, unit in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"))}
-_DECIMAL = {unit: Decimal(10) ** (3 * (i - 3)) for i, unit in enumerate(("n", "u", "m", "", *"kMGTPE"))}
-_NUMBER = re.compile(r"([+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++))([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]{1,5})?")
-_QUANTITY_TEXT = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 _VERSION = re.compile(
     r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(?:-([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?(?:\+([0-9A-Za-z.-]+))?"
 )
 
 
-def parse_quantity(text: str) -> Decimal:
-    """The number that a quantity (`1500m`, `2Gi`, `1e3`) stands for.
-
-    Raises:
-        CallFailed: it is none.
-    """
-    match = _NUMBER.fullmatch(text)
-    if match is None:
-        raise CallFailed(_QUANTITY_TEXT)
-    unit = match[2] or ""
-    if unit[:1] in ("e", "E") and len(unit) > 1:
-        return Decimal(match[1]).scaleb(int(unit[1:]))
-    return Decimal(match[1]) * (_BINARY.get(unit) or _DECIMAL[unit])
+def _parse(text: str) -> Decimal:
+    try:
+        return parse_quantity(text).value
+    except ValueError as error:
+        raise FunctionFailed(str(error)) from None
 
 
 def _quantity_value(number: Decimal) -> dict[str, str]:
@@ -50,12 +39,12 @@ def _number(value: Any) -> Decimal:
 
 @QUANTITIES.add("quantity", is_global=True)
 def quantity(text: str) -> dict[str, str]:
-    return _quantity_value(parse_quantity(text))
+    return _quantity_value(_parse(text))
 
 
 @QUANTITIES.add("isQuantity", "bool", is_global=True)
 def is_quantity(text: str) -> bool:
-    return attempts(parse_quantity, text)
+    return attempts(_parse, text)
 
 
 @QUANTITIES.add("sign", "int")
@@ -73,7 +62,7 @@ def is_integer(value: Any) -> bool:
 @QUANTITIES.add("asInteger", "int")
 def as_integer(value: Any) -> int:
     if not is_integer(value):
-        raise CallFailed("cannot convert value to integer")
+        raise FunctionFailed("cannot convert value to integer")
     return int(_number(value))
 
 
@@ -118,7 +107,7 @@ def _version_key(text: str) -> tuple[Any, ...]:
     """Sorts by the rules of semver 2: a pre-release comes before its release; numbers before words."""
     match = _VERSION.fullmatch(text)
     if match is None:
-        raise CallFailed(_version_problem(text))
+        raise FunctionFailed(_version_problem(text))
     release = tuple(int(match[i]) for i in (1, 2, 3))
     if match[4] is None:
         return (*release, 1, ())

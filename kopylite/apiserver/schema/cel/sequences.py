@@ -8,7 +8,7 @@ from typing import Any
 
 from kopylite.apiserver.schema.cel import budget
 from kopylite.apiserver.schema.cel.conversions import string
-from kopylite.apiserver.schema.cel.library import CallFailed, Library, no_overload
+from kopylite.apiserver.schema.cel.library import FunctionFailed, Library, no_overload
 from kopylite.apiserver.schema.cel.values import OptionalValue, equal
 from kopylite.apiserver.schema.cel.values import contains as contained
 from kopylite.apiserver.schema.field_errors import go_quote
@@ -42,7 +42,7 @@ def contains(text: str, part: str) -> bool:
 @SEQUENCES.add("charAt", "string")
 def char_at(text: str, index: int) -> str:
     if not 0 <= index <= len(text):
-        raise CallFailed(f"index out of range: {index}")
+        raise FunctionFailed(f"index out of range: {index}")
     return text[index : index + 1]
 
 
@@ -51,7 +51,7 @@ def index_of(value: Any, wanted: Any, start: int = 0) -> int:
     if isinstance(value, list):
         return next((i for i, element in enumerate(value) if element == wanted), -1)
     if not 0 <= start <= len(value):
-        raise CallFailed(f"index out of range: {start}")
+        raise FunctionFailed(f"index out of range: {start}")
     return int(value.find(wanted, start))
 
 
@@ -94,11 +94,11 @@ def split(text: str, separator: str, limit: int = -1) -> list[str]:
 def substring(text: str, start: int, end: int | None = None) -> str:
     stop = len(text) if end is None else end
     if not 0 <= start <= len(text):
-        raise CallFailed(f"index out of range: {start}")
+        raise FunctionFailed(f"index out of range: {start}")
     if not 0 <= stop <= len(text):
-        raise CallFailed(f"index out of range: {stop}")
+        raise FunctionFailed(f"index out of range: {stop}")
     if start > stop:
-        raise CallFailed(f"invalid substring range. start: {start}, end: {stop}")
+        raise FunctionFailed(f"invalid substring range. start: {start}, end: {stop}")
     return text[start:stop]
 
 
@@ -135,7 +135,7 @@ def format_string(template: str, args: list[Any]) -> str:
             found.append("%")
             continue
         if used >= len(args):
-            raise CallFailed(f"index {used} out of range")
+            raise FunctionFailed(f"index {used} out of range")
         found.append(_formatted(verb, args[used], precision))
         used += 1
     return "".join(found)
@@ -153,7 +153,7 @@ def _formatted(verb: str, value: Any, precision: str) -> str:
         return digits.upper() if verb == "X" else digits
     if verb in "xXob" and isinstance(value, int):
         return f"{int(value):{verb}}"
-    raise CallFailed(f"could not parse formatting clause: unrecognized formatting clause {go_quote(verb)}")
+    raise FunctionFailed(f"could not parse formatting clause: unrecognized formatting clause {go_quote(verb)}")
 
 
 def _shown(value: Any) -> str:
@@ -177,25 +177,25 @@ def total(values: list[Any]) -> Any:
 @SEQUENCES.add("min")
 def least(values: list[Any]) -> Any:
     if not values:
-        raise CallFailed("min called on empty list")
+        raise FunctionFailed("min called on empty list")
     return min(values)
 
 
 @SEQUENCES.add("max")
 def greatest(values: list[Any]) -> Any:
     if not values:
-        raise CallFailed("max called on empty list")
+        raise FunctionFailed("max called on empty list")
     return max(values)
 
 
 @SEQUENCES.add("slice", "list")
 def slice_of(values: list[Any], start: int, end: int) -> list[Any]:
     if start < 0 or end < 0:
-        raise CallFailed(f"cannot slice({start}, {end}), negative indexes not supported")
+        raise FunctionFailed(f"cannot slice({start}, {end}), negative indexes not supported")
     if start > end:
-        raise CallFailed(f"cannot slice({start}, {end}), start index must be less than or equal to end index")
+        raise FunctionFailed(f"cannot slice({start}, {end}), start index must be less than or equal to end index")
     if end > len(values):
-        raise CallFailed(f"cannot slice({start}, {end}), list is length {len(values)}")
+        raise FunctionFailed(f"cannot slice({start}, {end}), list is length {len(values)}")
     return values[start:end]
 
 
@@ -270,4 +270,4 @@ def _regex(pattern: str) -> GoRegex:
     try:
         return compile_go(pattern)
     except ValueError as error:
-        raise CallFailed(f"Illegal regex: {error}") from error
+        raise FunctionFailed(f"Illegal regex: {error}") from error

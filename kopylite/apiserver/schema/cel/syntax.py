@@ -45,7 +45,7 @@ class Index:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class CallExpr:
     """`function(args)`, or `target.function(args)`. `at` is the position of the opening bracket."""
 
     function: str
@@ -101,7 +101,7 @@ class Struct:
     at: int = 0
 
 
-Node = Literal | Name | Select | Index | Call | ListOf | MapOf | Unary | Binary | Ternary | Struct
+Node = Literal | Name | Select | Index | CallExpr | ListOf | MapOf | Unary | Binary | Ternary | Struct
 
 
 class SyntaxProblem(Exception):
@@ -259,7 +259,7 @@ class _Parser:
             self._index -= 1
             raise self._mismatch("expecting IDENTIFIER")
         if not optional and (bracket := self._take("(")) is not None:
-            return Call(token.text, operand, self._arguments(")"), bracket.at)
+            return CallExpr(token.text, operand, self._arguments(")"), bracket.at)
         return Select(operand, token.text, optional, at)
 
     def _arguments(self, closing: str) -> tuple[Node, ...]:
@@ -278,7 +278,7 @@ class _Parser:
             return Literal(token.text, token.at)
         if token.kind == "name" and token.text not in _RESERVED:
             if (bracket := self._take("(")) is not None:
-                return Call(token.text, None, self._arguments(")"), bracket.at)
+                return CallExpr(token.text, None, self._arguments(")"), bracket.at)
             return Name(token.text, token.at)
         if token.text == "(" and token.kind == "operator":
             node = self._expression()

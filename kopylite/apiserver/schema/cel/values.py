@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from kopylite.apiserver.schema.cel.budget import check_length
-from kopylite.apiserver.schema.cel.library import CallFailed, no_overload
+from kopylite.apiserver.schema.cel.library import FunctionFailed, no_overload
 
 _INT_MIN, _INT_MAX, _UINT_MAX = -(2**63), 2**63 - 1, 2**64 - 1
 
@@ -42,7 +42,7 @@ class OptionalValue:
     def value(self) -> Any:
         """Raises CallFailed: there is none."""
         if not self._found:
-            raise CallFailed("optional.none() dereference")
+            raise FunctionFailed("optional.none() dereference")
         return self._found[0]
 
 
@@ -105,10 +105,10 @@ _ORDERED = (str, bytes, bool, datetime, timedelta)
 def _bounded(value: int, like: Any) -> int:
     if isinstance(like, Uint):
         if not 0 <= value <= _UINT_MAX:
-            raise CallFailed("unsigned integer overflow")
+            raise FunctionFailed("unsigned integer overflow")
         return Uint(value)
     if not _INT_MIN <= value <= _INT_MAX:
-        raise CallFailed("integer overflow")
+        raise FunctionFailed("integer overflow")
     return value
 
 
@@ -145,14 +145,14 @@ def _timed(compute: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
     try:
         return compute(a, b)
     except OverflowError:
-        raise CallFailed("timestamp overflow" if isinstance(a, datetime) else "duration overflow") from None
+        raise FunctionFailed("timestamp overflow" if isinstance(a, datetime) else "duration overflow") from None
 
 
 def _divide(a: Any, b: Any) -> Any:
     if isinstance(a, float):
         return a / b if b else float("nan") if not a or a != a else float("inf") * (1 if a > 0 else -1)
     if not b:
-        raise CallFailed("division by zero")
+        raise FunctionFailed("division by zero")
     quotient = abs(a) // abs(b)
     return quotient if (a < 0) == (b < 0) else -quotient
 
@@ -161,7 +161,7 @@ def modulo(a: Any, b: Any) -> Any:
     if type(a) is not type(b) or not _number(a) or isinstance(a, float):
         raise no_overload()
     if not b:
-        raise CallFailed("modulus by zero")
+        raise FunctionFailed("modulus by zero")
     rest = abs(a) % abs(b)
     return _bounded(-rest if a < 0 else rest, a)
 
@@ -190,16 +190,16 @@ def select(value: Any, key: Any, shown: Any) -> Any:
         try:
             return value[key]
         except KeyError:
-            raise CallFailed(f"no such key: {shown}") from None
+            raise FunctionFailed(f"no such key: {shown}") from None
         except TypeError:
             raise no_overload() from None
     if isinstance(value, list):
         if isinstance(key, float) and key.is_integer():
             key = int(key)
         if not isinstance(key, int) or isinstance(key, bool):
-            raise CallFailed(f"unsupported index type '{type_of(key)}' in list")
+            raise FunctionFailed(f"unsupported index type '{type_of(key)}' in list")
         if not 0 <= key < len(value):
-            raise CallFailed(f"index out of bounds: {key}")
+            raise FunctionFailed(f"index out of bounds: {key}")
         return value[key]
     raise no_overload()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kopylite.apiserver.builtin.quantities import BAD_QUANTITY, canonical, parse_quantity, rounded_to_milli
+from kopylite.objects.amounts import BAD_QUANTITY, canonical, parse_quantity, rounded_to_milli
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,7 @@
-"""resource.Quantity: parsing, comparing, and the canonical text. Pure."""
+"""Quantities as apimachinery's resource.Quantity reads and writes them (api/resource/quantity.go). Pure.
+
+The one parser: of the embedded server, of its CEL library, and of `Quantity`, which users put into their models.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ _MAX_EXPONENT_DIGITS = 5
 _REMEMBERED = 64
 
 
-class Quantity(NamedTuple):
+class Amount(NamedTuple):
     """A number and the form in which it is written: "decimal", "binary" or "exponent"."""
 
     value: Decimal
@@ -57,7 +60,7 @@ class Quantity(NamedTuple):
         return f"{number}{_BY_POWER[power]}"
 
 
-def parse_quantity(text: str) -> Quantity:
+def parse_quantity(text: str) -> Amount:
     """Read a quantity; precision beyond nano is rounded up, away from zero, as the real server does.
 
     Raises:
@@ -66,7 +69,7 @@ def parse_quantity(text: str) -> Quantity:
     return _parse_short(text) if len(text) <= _REMEMBERED else _parse(text)
 
 
-def _parse(text: str) -> Quantity:
+def _parse(text: str) -> Amount:
     match = _FORM.fullmatch(text)
     if match is None:
         raise ValueError(BAD_SUFFIX if _SUFFIXED.fullmatch(text) else BAD_QUANTITY)
@@ -83,7 +86,7 @@ def _parse(text: str) -> Quantity:
         value, form = _EXACT.scaleb(number, Decimal(_DECIMAL[suffix])), "decimal"
     if form == "binary" and abs(value) < 1 and value != value.to_integral_value():
         form = "decimal"
-    return Quantity(_rounded(value, _NANO), form)
+    return Amount(_rounded(value, _NANO), form)
 
 
 _parse_short = lru_cache(maxsize=4096)(_parse)
@@ -112,4 +115,4 @@ _canonical_short = lru_cache(maxsize=4096)(_canonical)
 def rounded_to_milli(text: str) -> str:
     """The canonical text rounded up to thousandths: what the server keeps of requests and limits."""
     quantity = parse_quantity(text)
-    return Quantity(_rounded(quantity.value, _MILLI), quantity.form).text()
+    return Amount(_rounded(quantity.value, _MILLI), quantity.form).text()

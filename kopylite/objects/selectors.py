@@ -1,0 +1,72 @@
+"""Selector: what the labels (or fields) of an object have to be, as apimachinery's labels.Selector. Pure.
+
+The texts are parsed by whoever reads them: `cache/selectors.py` tells the author of an operator what is wrong, the
+embedded server answers in upstream's words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+# From metav1.LabelSelector to a Selector, as LabelSelectorAsSelector of apimachinery has it.
+OPERATORS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
+
+# What strconv.ParseInt takes: no spaces, underscores or digits of other scripts, all of which Python's int reads.
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One term. `operator` is one of = != in notin exists ! > <; values are a set.
+
+    A missing label equals nothing and is in no set, so `!=` and `notin` match it.
+    """
+
+    key: str
+    operator: str
+    values: frozenset[str] = frozenset()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether the labels fulfil it."""
+        value = labels.get(self.key)
+        if self.operator in ("=", "in"):
+            return value is not None and value in self.values
+        if self.operator in ("!=", "notin"):
+            return value is None or value not in self.values
+        if self.operator == "exists":
+            return value is not None
+        if self.operator == "!":
+            return value is None
+        return value is not None and self._compares(value)
+
+    def _compares(self, value: str) -> bool:
+        bound = next(iter(self.values))
+        if not _INTEGER.fullmatch(value) or not _INTEGER.fullmatch(bound):
+            return False
+        return int(value) > int(bound) if self.operator == ">" else int(value) < int(bound)
+
+
+class Selector:
+    """All requirements must hold. An empty one is falsy and matches everything."""
+
+    __slots__ = ("requirements",)
+
+    def __init__(self, requirements: Iterable[Requirement] = ()) -> None:
+        self.requirements = tuple(requirements)
+
+    def __bool__(self) -> bool:
+        return bool(self.requirements)
+
+    def matches(self, labels: Mapping[str, str] | None) -> bool:
+        """Whether an object with these labels is selected; None are none."""
+        found = labels or {}
+        return all(requirement.matches(found) for requirement in self.requirements)
+
+    def exact(self, key: str) -> str | None:
+        """The one value that the selector asks for `key`, or None."""
+        for requirement in self.requirements:
+            if requirement.key == key and requirement.operator == "=" and len(requirement.values) == 1:
+                return next(iter(requirement.values))
+        return None
