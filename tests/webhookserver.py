@@ -135,6 +135,8 @@ async def _answer(running: WebhookServer, request: web.BaseRequest) -> web.Strea
         return web.Response(text="")
     if path == "slow":
         await asyncio.sleep(3)
+    if not raw:  # a redirect became a GET
+        return web.Response(status=400, text="no review")
     review = json.loads(raw)
     asked = review["request"]
     running.requests.append((path, asked))

@@ -41,6 +41,7 @@ STREAMING_LISTS_MINOR = 34
 
 # Errors about paths and methods, and refused patches, carry details with nothing in them.
 _EMPTY_DETAILS = (404, 405, 422)
+_WEBHOOK = 'admission webhook "'
 
 logger = logging.getLogger(__name__)
 
@@ -280,7 +281,12 @@ def error_response(request: HttpRequest, error: ApiError) -> Response:
         media = Media()
     status = error.to_status()
     pathless = error.code == 403 and not error.details
-    if error.code in _EMPTY_DETAILS or pathless or error.message.startswith(("406:", "415:")):
+    told = error.message.startswith(_WEBHOOK)  # the Status is the webhook's own
+    if (
+        (error.code in _EMPTY_DETAILS and not told)
+        or (pathless and not told)
+        or error.message.startswith(("406:", "415:"))
+    ):
         status.setdefault("details", {})
     headers = {"Retry-After": str(int(error.retry_after))} if error.retry_after is not None else {}
     return Response(error.code, media.encode(status), media.type, headers)

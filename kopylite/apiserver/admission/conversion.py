@@ -8,7 +8,7 @@ from typing import Any
 from kopylite.apiserver.resources.registry import Resource
 from kopylite.apiserver.schema.numbers import same_in_go
 from kopylite.apiserver.world import Admission, World
-from kopylite.errors import ApiError, InternalError
+from kopylite.errors import ApiError, Cause, InternalError
 
 Object = dict[str, Any]
 
@@ -52,7 +52,8 @@ class Versions:
             resource.strategy.decode(after)
             resource.strategy.default(after)
         except ApiError as error:
-            raise InternalError(f"Internal error occurred: {error.message}") from None
+            text = error.message
+            raise InternalError(f"Internal error occurred: {text}", causes=[Cause("", text)]) from None
         if same_in_go(before, after):
             return False
         converted = after if resource is own else await self.convert(after, resource, own)

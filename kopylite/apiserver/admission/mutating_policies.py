@@ -129,12 +129,14 @@ def _json_patched(obj: Object, operations: Any) -> Object:
             raise MutationFailed("type mismatch: JSONPatchType.expression should evaluate to array of JSONPatch")
         _check_types(operation.get("value"), None)
         patch.append(to_json(operation))
-    try:
-        patched = json_patch(copy.deepcopy(obj), patch)
-    except ApiError as error:
-        if any(each.get("op") == "test" for each in patch) and "test" in error.message:
-            return obj
-        raise MutationFailed(f"JSON Patch: {error.message}") from None
+    patched: Any = copy.deepcopy(obj)
+    for step in patch:
+        try:
+            patched = json_patch(patched, [step])
+        except ApiError as error:
+            if step.get("op") == "test":
+                return obj  # what fails its test is not patched at all
+            raise MutationFailed(f"JSON Patch: {error.message}") from None
     if not isinstance(patched, dict):
         raise MutationFailed("JSON Patch: the patched object is no object")
     return patched

@@ -28,7 +28,7 @@ from kopylite.apiserver.resources.registry import Resource
 from kopylite.apiserver.schema.field_errors import go_quote
 from kopylite.apiserver.world import Admission, World
 from kopylite.apiserver.writes.aside import aside
-from kopylite.errors import ApiError, BadRequest, InternalError
+from kopylite.errors import ApiError, BadRequest, Cause, InternalError
 
 Object = dict[str, Any]
 _MUTATING, _VALIDATING = "mutatingwebhookconfigurations", "validatingwebhookconfigurations"
@@ -222,7 +222,7 @@ class Webhooks:
 
 
 def _internal(text: str) -> InternalError:
-    return InternalError(f"Internal error occurred: {text}")
+    return InternalError(f"Internal error occurred: {text}", causes=[Cause("", text)])
 
 
 def _encoded(obj: Object | None) -> bytes:

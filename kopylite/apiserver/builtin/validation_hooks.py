@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from kopylite.apiserver.builtin import checks
 from kopylite.apiserver.builtin.checks import Errors, Object
+from kopylite.apiserver.schema.cel.overloads import type_name
 from kopylite.apiserver.schema.cel.program import CompileProblem, Program
 from kopylite.apiserver.schema.cel.shapes import DYN
 from kopylite.apiserver.schema.field_errors import duplicate, invalid, required, too_many
@@ -197,6 +198,6 @@ def expression(source: str, path: str, variables: frozenset[str], missing: str =
         program = Program(source, dict.fromkeys(variables, DYN))
     except CompileProblem as problem:
         return [invalid(path, source, f"compilation failed: {problem}")]
-    if yields and program.shape.kind not in (yields, "dyn"):
-        return [invalid(path, source, f"must evaluate to {yields}")]
+    if yields and program.shape.kind not in (yields, "dyn") and type_name(program.shape):
+        return [invalid(path, source, f"must evaluate to {yields} but got {type_name(program.shape)}")]
     return []

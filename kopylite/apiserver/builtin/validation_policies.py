@@ -18,7 +18,7 @@ _RESERVED = frozenset(
 )  # fmt: skip
 _IDENTIFIER = re.compile(r"[_a-zA-Z][_a-zA-Z0-9]*")
 _MUTATIONS = {"ApplyConfiguration": "applyConfiguration", "JSONPatch": "jsonPatch"}
-_REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge", "Unauthorized")
+_REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge")
 
 
 def _match_resources(match: Object | None, path: str) -> Errors:
@@ -55,7 +55,7 @@ def _policy(spec: Object) -> Errors:
 
 
 def _variables(spec: Object) -> Errors:
-    found = conditions(spec, "spec", _POLICY_VARIABLES)
+    found = conditions(spec, "spec", _names(spec))
     for index, variable in enumerate(spec.get("variables") or ()):
         path, name = f"spec.variables[{index}]", variable["name"]
         if not name.strip():
@@ -63,7 +63,7 @@ def _variables(spec: Object) -> Errors:
         elif not _IDENTIFIER.fullmatch(name) or name in _RESERVED:
             found.append(invalid(f"{path}.name", name, "must be a valid CEL identifier"))
         text = "expression is not specified"
-        found += expression(variable["expression"], f"{path}.expression", _POLICY_VARIABLES, text)
+        found += expression(variable["expression"], f"{path}.expression", _names(spec), text)
     return found
 
 
@@ -99,7 +99,7 @@ def validating_policy(obj: Object) -> Errors:
         text = "validations or auditAnnotations must contain at least one item"
         return [*found, required("spec.validations", text), required("spec.auditAnnotations", text)]
     for index, validation in enumerate(validations):
-        found += _validation(validation, f"spec.validations[{index}]")
+        found += _validation(validation, f"spec.validations[{index}]", _names(spec))
     if len(annotations) > 20:
         text = "must not have more than 20 auditAnnotations"
         found.append(invalid("spec.auditAnnotations", list(annotations), text))
@@ -112,21 +112,26 @@ def validating_policy(obj: Object) -> Errors:
         else:
             found.append(invalid(f"{path}.key", key, "requires metadata.name be non-empty"))
         text = "valueExpression is not specified"
-        found += expression(annotation["valueExpression"], f"{path}.valueExpression", _POLICY_VARIABLES, text)
+        found += expression(annotation["valueExpression"], f"{path}.valueExpression", _names(spec), text)
         if key in keys:
             found.append(duplicate(f"{path}.key", key))
         keys.add(key)
     return found
 
 
-def _validation(validation: Object, path: str) -> Errors:
+def _names(spec: Object) -> frozenset[str]:
+    """What expressions may name: parameters only where the policy has some."""
+    return _POLICY_VARIABLES if spec.get("paramKind") is not None else _POLICY_VARIABLES - {"params"}
+
+
+def _validation(validation: Object, path: str, names: frozenset[str]) -> Errors:
     text = "expression is not specified"
-    found = expression(validation["expression"], f"{path}.expression", _POLICY_VARIABLES, text, yields="bool")
+    found = expression(validation["expression"], f"{path}.expression", names, text, yields="bool")
     message, computed = validation.get("message", ""), validation.get("messageExpression", "")
     if computed and not computed.strip():
         found.append(invalid(f"{path}.messageExpression", computed, "must be non-empty if specified"))
     elif computed:
-        found += expression(computed, f"{path}.messageExpression", _POLICY_VARIABLES)
+        found += expression(computed, f"{path}.messageExpression", names, yields="string")
     if message and not message.strip():
         found.append(invalid(f"{path}.message", message, "must be non-empty if specified"))
     elif "\n" in message.strip() or "\r" in message.strip():
@@ -157,7 +162,7 @@ def mutating_policy(obj: Object) -> Errors:
             found.append(required(f"{path}.{ours}", f"must be specified when patchType is {kind}"))
         else:
             source = mutation[ours].get("expression", "")
-            found += expression(source, f"{path}.{ours}.expression", _POLICY_VARIABLES | STRUCTS)
+            found += expression(source, f"{path}.{ours}.expression", _names(spec) | STRUCTS)
         other = next(field for field in _MUTATIONS.values() if field != ours)
         if mutation.get(other) is not None:
             text = f"must not be specified when patchType is {kind}"

@@ -71,16 +71,18 @@ class HookClient:
         try:
             async with asyncio.timeout(timeout or 30):
                 async with session.post(
-                    url, data=body, headers=headers, allow_redirects=False, server_hostname=endpoint.server
+                    url, data=body, headers=headers, allow_redirects=True, server_hostname=endpoint.server
                 ) as response:
                     answer = await response.content.read(_MAX_ANSWER)
-                    status = response.status
+                    status, kind = response.status, response.headers.get("Content-Type", "")
         except TimeoutError:
             raise HookFailed(f'Post "{shown}": context deadline exceeded') from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise HookFailed(f'Post "{shown}": {go_problem(error, url)}') from error
         if not 200 <= status < 300:
             raise HookFailed(_refusal(status, answer))
+        if not answer:
+            raise HookFailed(f"0-length response with status code: {status} and content type: {kind}")
         return answer
 
     def _endpoint(self, config: Mapping[str, Any]) -> _Endpoint:
@@ -168,7 +170,9 @@ def _refusal(status: int, body: bytes) -> str:
     if status == 401:
         return "the server has asked for the client to provide credentials"
     if status == 403:
-        return f"forbidden: {text}" if text else "unknown"
+        return text or "unknown"
+    if status == 429:
+        return "the server has received too many requests and has asked us to try again later"
     if status in (408, 504):
         return (
             "the server was unable to return a response in the time allotted, but may still be processing the request"

@@ -14,7 +14,6 @@ from typing import Any, Self
 import aiohttp
 import yaml
 from multidict import CIMultiDict
-from yarl import URL
 
 from kopylite.apiserver.request.protobuf import PROTOBUF, decode
 from tests.conformance.likeness.frames import decode_event, without_zeros
@@ -47,12 +46,14 @@ class Player:
         headers: the administrator's credentials, sent with every request that is not anonymous.
         context: TLS with the administrator's credentials; None for plain HTTP.
         stranger: TLS without credentials.
+        variables: what scripts may name beside their namespace.
     """
 
     url: str
     headers: dict[str, str] = field(default_factory=dict)
     context: ssl.SSLContext | None = None
     stranger: ssl.SSLContext | None = None
+    variables: dict[str, str] = field(default_factory=dict)
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
     _sessions: dict[bool, aiohttp.ClientSession] = field(default_factory=dict)
 
@@ -74,7 +75,7 @@ class Player:
         # Its controllers write to it once, at the start; scripts begin when that is over.
         for path in ("serviceaccounts/default", "configmaps/kube-root-ca.crt"):
             await self._until(Step("GET", f"/api/v1/namespaces/{namespace}/{path}", until={"code": 200}), {})
-        variables = {"ns": namespace, "kibibyte": "x" * 1024}
+        variables = {**self.variables, "ns": namespace, "kibibyte": "x" * 1024}
         variables["mebibyte"] = variables["kibibyte"] * 1024
         return [await self._answer(step, variables) for step in script.steps]
 
@@ -83,18 +84,6 @@ class Player:
         async with self._sessions[False].get(self.url + path, headers={"Accept": accept}) as reply:
             assert reply.status == 200, reply.status
             return await reply.read()
-
-    async def ask(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> tuple[int, bytes]:
-        """The code of an answer and its body; of a watch its beginning. Code 0: the connection was closed."""
-        given = {"Accept": "application/json", "Content-Type": "application/json", **headers}
-        try:
-            async with self._sessions[False].request(
-                method, URL(self.url + path, encoded=True), data=body or None, headers=given,
-                timeout=aiohttp.ClientTimeout(total=REQUEST_LIMIT), allow_redirects=False,
-            ) as reply:  # fmt: skip
-                return reply.status, await reply.content.read(2000)
-        except aiohttp.ClientError:
-            return 0, b""
 
     async def _answer(self, step: Step, variables: dict[str, str]) -> Answer:
         try:

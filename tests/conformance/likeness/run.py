@@ -20,6 +20,7 @@ from tests.conformance.likeness.kinds import thinned
 from tests.conformance.likeness.player import Answer, Player
 from tests.conformance.likeness.report import KNOWN_KINDS, Comparison, Report, compare, identifier, known_differences
 from tests.conformance.likeness.script import CORPUS, Script, corpus
+from tests.webhookserver import webhook_server
 
 # The controllers that both servers have, by the real ones' names. Others would write to the scripts' objects
 # whenever they get round to it.
@@ -62,9 +63,10 @@ async def compared(scripts: Sequence[Script], known: Mapping[str, str]) -> Repor
     """Play scripts on both servers."""
     real: dict[str, list[Answer]] = {}
     embedded: dict[str, list[Answer]] = {}
-    async with anyio.create_task_group() as group:
-        group.start_soon(_start_and_play, EnvTest(controllers=CONTROLLERS, crds=[CRDS]), scripts, real)
-        group.start_soon(_start_and_play, EmbeddedCluster(crds=[CRDS]), scripts, embedded)
+    async with webhook_server() as hooks, anyio.create_task_group() as group:
+        variables = {"hooks": hooks.url, "bundle": hooks.bundle}
+        group.start_soon(_start_and_play, EnvTest(controllers=CONTROLLERS, crds=[CRDS]), scripts, real, variables)
+        group.start_soon(_start_and_play, EmbeddedCluster(crds=[CRDS]), scripts, embedded, variables)
     comparisons: list[Comparison] = []
     for number, script in enumerate(scripts):
         namespace = namespace_of(number)
@@ -77,8 +79,11 @@ def namespace_of(number: int) -> str:
     return f"likeness-{number:03}"
 
 
-async def _start_and_play(cluster: Cluster, scripts: Sequence[Script], answers: dict[str, list[Answer]]) -> None:
+async def _start_and_play(
+    cluster: Cluster, scripts: Sequence[Script], answers: dict[str, list[Answer]], variables: Mapping[str, str]
+) -> None:
     async with cluster, player(cluster) as found:
+        found.variables.update(variables)
         await play(found, scripts, answers)
 
 

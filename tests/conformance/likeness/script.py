@@ -1,7 +1,8 @@
 """Scripts of requests, read from corpus/*.yaml.
 
 A file has `section`, and `scripts`: a list of {name, steps}. Every script gets a namespace of its own, named `{ns}`;
-names of cluster-scoped objects contain it too. {kibibyte} and {mebibyte} stand for as many letters. Scripts are played
+names of cluster-scoped objects contain it too. {kibibyte} and {mebibyte} stand for as many letters, {hooks} for the URL
+of a webhook that both servers reach (`tests/webhookserver.py`), {bundle} for its authority. Scripts are played
 side by side, except those that say `alone: true`: they come first, one after the other, because they look at what all
 others change.
 

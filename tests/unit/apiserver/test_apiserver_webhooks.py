@@ -59,7 +59,10 @@ def register(api: Api, hooks: WebhookServer) -> Registered:
         ("wrong-uid", 500, "received invalid webhook response: expected response.uid="),
         ("no-response", 500, "received invalid webhook response: webhook response was absent"),
         ("patch-label", 500, "validating webhook may not return response.patch"),
-        ("bad-json", 500, "couldn't get version/kind; json parse error: invalid character 'o' looking for beginning"),
+        ("bad-json", 500, "couldn't get version/kind; json parse error: json: cannot unmarshal string into Go value"),
+        ("empty", 500, "0-length response with status code: 200 and content type: text/plain; charset=utf-8"),
+        ("wrong-kind", 500, 'no kind "Other" is registered for version "admission.k8s.io/v1"'),
+        ("wrong-version", 500, "converting (v1beta1.AdmissionReview) to (v1.AdmissionReview): unknown conversion"),
     ],
 )  # fmt: skip
 async def test_a_request_is_denied(api: Api, register: Registered, path: str, code: int, message: str) -> None:
