@@ -452,3 +452,56 @@ def test_functions_of_the_user_are_called_by_a_guard_alone(name: str) -> None:
             continue
         for call in calls_outside_of_guards(function):
             assert ast.unparse(call.func) not in USERS_FUNCTIONS[name], f"{name}:{call.lineno} in {function.name}"
+
+
+# What is called by somebody else than this package, by its name alone.
+CALLED_FROM_OUTSIDE = {
+    "create_or_patch": "the public API",
+    "get_subresource": "the public API",
+    "kill_api_server": "the public API",
+    "user_kubeconfig": "the public API",
+    "recording": "the public API",
+    "ignore_aliases": "PyYAML's dumper",
+    "handle_error": "aiohttp's protocol",
+}
+
+
+def names_read(path: Path) -> Iterator[str]:
+    """Every name that a module uses, in texts too: registries and messages to pydantic name functions by a text."""
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            yield node.id
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+            yield node.attr
+        elif isinstance(node, ast.keyword) and node.arg:
+            yield node.arg
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) < 200:
+            yield from re.findall(r"\w+", node.value)
+
+
+def names_defined(path: Path) -> Iterator[str]:
+    """Functions, methods, classes and constants; not what a decorator, a base of another package or a name made at run
+    time calls."""
+    tree = tree_of(path)
+    for node in tree.body:
+        if isinstance(node, ast.Assign | ast.AnnAssign):
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            if isinstance(target, ast.Name):
+                yield target.id
+    called = "getattr(" in path.read_text()
+    for node in ast.walk(tree):
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) or path.name == "jsonschema.py":
+            continue
+        registered = any("." in ast.unparse(one) for one in node.decorator_list)
+        if not registered and not (called and node.name.startswith("_")):
+            yield node.name
+
+
+def test_what_is_defined_is_used() -> None:
+    """Names that nothing of the package reads, tests aside: dead code, or an entry of CALLED_FROM_OUTSIDE."""
+    read = {name for path in modules() for name in names_read(path)}
+    defined = {
+        (relative(path), name) for path in modules() for name in names_defined(path) if not name.startswith("__")
+    }
+    dead = {(path, name) for path, name in defined if name not in read and name not in CALLED_FROM_OUTSIDE}
+    assert not dead, sorted(dead)

@@ -57,10 +57,6 @@ class BuiltinStrategy:
         return self._rules.generation
 
     @property
-    def strategic(self) -> bool:
-        return True
-
-    @property
     def unconditional_update(self) -> bool:
         return self._rules.unconditional_update
 

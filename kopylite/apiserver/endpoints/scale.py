@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -26,8 +25,6 @@ from kopylite.apiserver.writes.metadata import timestamp
 from kopylite.apiserver.writes.patches import APPLY_PATCH, applied_config, checked_form, patch_function
 from kopylite.apiserver.writes.writer import PATCH_RETRIES, UpdatePolicy, Writer, check_name
 from kopylite.errors import ApiError, BadRequest, InternalError, NotFound
-
-Rescaling = Callable[[dict[str, Any]], dict[str, Any]]
 
 _META_KEYS = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 

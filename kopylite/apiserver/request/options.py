@@ -28,7 +28,6 @@ _INTEGER = re.compile(r"[+-]?(?=[0-9])0*+([0-9]*+)")
 _MAX_DIGITS = 20
 FIELD_VALIDATIONS = ("Ignore", "Strict", "Warn")
 PROPAGATION_POLICIES = ("Foreground", "Background", "Orphan")
-APPLY_CONTENT_TYPES = ("application/apply-patch+yaml", "application/apply-patch+cbor")
 
 
 # Go's durations, a part at a time. Possessive: a text of digits alone would take quadratic time otherwise.

@@ -118,11 +118,6 @@ class Resource:
         """The name in messages: `widgets.example.com`, or `configmaps` in the core group."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
-    @property
-    def qualified_kind(self) -> str:
-        """The kind in messages of Invalid: `Widget.example.com`, or `ConfigMap`."""
-        return f"{self.kind}.{self.group}" if self.group else self.kind
-
 
 class Registry:
     """The resources being served. Lookups see each change at once; `generation` counts the changes."""

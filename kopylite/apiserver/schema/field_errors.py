@@ -138,12 +138,6 @@ def too_many(field: str, count: int, limit: int) -> FieldError:
     return FieldError(TOO_MANY, field, text, count if count >= 0 else OMITTED)
 
 
-def too_few(field: str, count: int, limit: int) -> FieldError:
-    """Args: count: shown unless negative. limit: negative means that the text names none."""
-    text = f"must have at least {limit} item{'' if limit == 1 else 's'}" if limit >= 0 else "has too few items"
-    return FieldError(TOO_FEW, field, text, count if count >= 0 else OMITTED)
-
-
 def internal(field: str, detail: str) -> FieldError:
     return FieldError(INTERNAL, field, detail)
 

@@ -7,7 +7,6 @@ from kopylite.apiserver.world import World, qualified_details
 from kopylite.errors import Cause, Forbidden, NotFound
 
 IMMORTAL_NAMESPACES = ("default", "kube-system", "kube-public")
-SYSTEM_NAMESPACES = (*IMMORTAL_NAMESPACES, "kube-node-lease")
 
 
 def check_namespace(world: World, resource: Resource, namespace: str, name: str) -> None:

@@ -43,7 +43,6 @@ def test_a_bad_value_is_printed_as_the_server_prints_it(value: object, text: str
         (errors.too_long("a", 3), "a: Too long: may not be more than 3 bytes"),
         (errors.too_long("a", 1), "a: Too long: may not be more than 1 byte"),
         (errors.too_many("a", 4, 1), "a: Too many: 4: must have at most 1 item"),
-        (errors.too_few("a", 1, 2), "a: Too few: 1: must have at least 2 items"),
         (errors.type_invalid("a", "string", "t"), 'a: Invalid value: "string": t'),
         (errors.internal("a", "x"), "a: Internal error: x"),
         (errors.FieldError(errors.INVALID, "a", "failed rule"), "a: Invalid value: failed rule"),
