@@ -16,12 +16,13 @@ from kopylite.client.live import FIELD_MANAGER, LiveClient, WriteParams, object_
 from kopylite.client.misfits import Misfits, OnInvalid
 from kopylite.client.patches import add_finalizer, remove_finalizer
 from kopylite.client.recent import CacheReader, NoCache, RecentWrites, no_index
+from kopylite.client.recreating import chosen
 from kopylite.client.resources import Resources
 from kopylite.client.selecting import IndexValues, SelectorLike, index_values, selection_of
 from kopylite.client.stale import look_again
 from kopylite.client.status import through_status
 from kopylite.client.transport import Transport
-from kopylite.client.upsert import Outcome, Upserts
+from kopylite.client.upsert import Outcome, UpsertParams, Upserts
 from kopylite.client.verbs import WriteOptions, check_scope
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.errors import Conflict, DecodeError, NotFound, UsageError
@@ -45,19 +46,6 @@ _MAX_MANAGER = 128 - len("-upsert")
 REMOVALS = 5
 
 
-class UpsertParams(WriteParams, total=False):
-    """What an upsert takes as keywords.
-
-    Attributes:
-        namespace: of the name that is given as key.
-        owner, controller: see `create`.
-    """
-
-    namespace: str
-    owner: Any
-    controller: bool
-
-
 class Client(LiveClient):
     """A LiveClient that reads from caches, and writes only what would change something.
 
@@ -70,6 +58,7 @@ class Client(LiveClient):
 
     Attributes:
         live: always reads from the server.
+        on_recreate: told of each object that an upsert deleted to make it anew: its owner, or itself; and why.
 
     Args:
         transport: brings requests to the server.
@@ -98,7 +87,8 @@ class Client(LiveClient):
         api, misfits = Api(transport, resources, told(self._recent, listener)), Misfits(on_misfit)
         super().__init__(api, field_manager=field_manager, misfits=misfits)
         self.live = LiveClient(api, field_manager=field_manager, misfits=misfits)
-        self._upserts = Upserts(self.api, self._read)
+        self._upserts = Upserts(self.api, self._read, clock)
+        self.on_recreate: Callable[[Any, str], None] = lambda obj, why: None
         self._namespaces = tuple(namespaces)
 
     @overload
@@ -397,4 +387,11 @@ class Client(LiveClient):
         )
         owner, controller = params.get("owner"), params.get("controller", True)
         own = None if owner is None else partial(set_owner, owner, controller=controller)
-        return await self._upserts.create_or_update(kind, where, mutate, own=own, options=options, by_patch=by_patch)
+        recreate = chosen(params.get("recreate", False))
+
+        def told(stored: Mapping[str, Any], why: str) -> None:
+            self.on_recreate(Unstructured(stored) if owner is None else owner, why)
+
+        return await self._upserts.create_or_update(
+            kind, where, mutate, own=own, options=options, by_patch=by_patch, recreate=recreate, told=told
+        )

@@ -7,11 +7,11 @@ import functools
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, overload
 
-from kopylite.client.cached import Client, UpsertParams
+from kopylite.client.cached import Client
 from kopylite.client.live import LiveClient, Patch, PatchParams
 from kopylite.client.misfits import OnInvalid
 from kopylite.client.selecting import IndexValues, SelectorLike
-from kopylite.client.upsert import Outcome
+from kopylite.client.upsert import Outcome, UpsertParams
 from kopylite.objects import HasKey, Kind, Unstructured
 
 P = ParamSpec("P")

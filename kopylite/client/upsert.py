@@ -20,11 +20,14 @@ from kopylite.client.api import Api
 from kopylite.client.codec import decode_identity, decode_object, encode
 from kopylite.client.draft import Draft
 from kopylite.client.fields import fields_of
+from kopylite.client.live import WriteParams
 from kopylite.client.overlay import NONE, Names, Overlay, managed_by
 from kopylite.client.patches import bound_diff, merge_apply, merge_diff
+from kopylite.client.recreating import Propagation, Recreation, with_way_out
 from kopylite.client.schemas import Schemas
 from kopylite.client.verbs import WriteOptions
-from kopylite.errors import AlreadyExists
+from kopylite.clock import Clock
+from kopylite.errors import AlreadyExists, Invalid
 from kopylite.objects import Kind, ObjectKey, key_of, kind_of
 
 # Objects whose last desired state is remembered, about 500 bytes each. A forgotten one costs at most one request.
@@ -33,12 +36,30 @@ MAX_REMEMBERED = 50_000
 _MAX_SHARED = 1_000
 
 
+class UpsertParams(WriteParams, total=False):
+    """What an upsert takes as keywords.
+
+    Attributes:
+        namespace: of the name that is given as key.
+        owner, controller: see `create`.
+        recreate: where the server refuses to change a field, and would take the object as a new one, delete it and make
+            it anew: True or "Foreground" (its dependents go first), "Orphan" (they stay) or "Background" (they go later).
+            Waits 35 s at most; a run that gives way then is followed by one that goes on.
+    """
+
+    namespace: str
+    owner: Any
+    controller: bool
+    recreate: bool | Propagation
+
+
 class Outcome(enum.StrEnum):
     """What an upsert did to the stored object."""
 
     CREATED = "created"
     UPDATED = "updated"
     UNCHANGED = "unchanged"
+    RECREATED = "recreated"
 
 
 class _Known(NamedTuple):
@@ -63,11 +84,13 @@ class Upserts:
     Args:
         api: carries out the writes.
         read: the stored object, from a cache where there is one; None when there is none.
+        clock: of the waiting until an object that is made anew has gone.
     """
 
-    __slots__ = ("_api", "_known", "_read", "_schemas", "_shared")
+    __slots__ = ("_api", "_clock", "_known", "_read", "_schemas", "_shared")
 
-    def __init__(self, api: Api, read: Callable[[Kind, ObjectKey], Awaitable[bytes | None]]) -> None:
+    def __init__(self, api: Api, read: Callable[[Kind, ObjectKey], Awaitable[bytes | None]], clock: Clock) -> None:
+        self._clock = clock
         self._api = api
         self._read = read
         self._known: OrderedDict[tuple[str, ...], _Known] = OrderedDict()
@@ -83,12 +106,16 @@ class Upserts:
         own: Callable[[Any], None] | None,
         options: WriteOptions,
         by_patch: bool,
+        recreate: Propagation | None = None,
+        told: Callable[[Mapping[str, Any], str], None] = lambda stored, why: None,
     ) -> tuple[Any, Outcome]:
         """Make the stored object hold what `mutate` makes of it.
 
         Args:
             own: gives the object its owner.
             by_patch: send a patch of what differs, instead of a PUT with the resourceVersion that was read.
+            recreate: make it anew where it cannot be changed; how its dependents go then. None: never.
+            told: of the object that was deleted for that, and why.
 
         Returns:
             The object as stored, read as `kind`, and what was done.
@@ -118,11 +145,20 @@ class Upserts:
         draft, merged, names = await self._merged(draft, known, drafted, options)
         if self._matches(draft, merged, known, names):
             return draft.given, Outcome.UNCHANGED
-        if by_patch:
-            patch, patch_type = bound_diff(draft.stored, merged, draft.field)
-            answer = await self._api.patch(resource_kind, key, patch, patch_type, None, options)
-        else:
-            answer = await self._api.update(resource_kind, merged, None, options)
+        try:
+            if by_patch:
+                patch, patch_type = bound_diff(draft.stored, merged, draft.field)
+                answer = await self._api.patch(resource_kind, key, patch, patch_type, None, options)
+            else:
+                answer = await self._api.update(resource_kind, merged, None, options)
+        except Invalid as error:
+            if recreate is None or options.dry_run:
+                raise with_way_out(error) from None
+            fresh = Draft.empty(kind, key, field)
+            fresh.mutate(mutate, own)
+            anew = Recreation(self._api, self._clock, told)
+            answer = await anew.recreate(resource_kind, draft.stored, fresh.desired, options, recreate, error)
+            return self._settle(fresh, answer, NONE, options), Outcome.RECREATED
         obj = self._settle(draft, answer, names, options)
         before, after = draft.stored["metadata"].get("resourceVersion"), decode_identity(answer)[1].resource_version
         return obj, Outcome.UNCHANGED if before == after else Outcome.UPDATED

@@ -25,7 +25,7 @@ from kopylite.manager.wiring import CacheGate, Places, external_sources, find_pl
 from kopylite.metrics import Metrics
 from kopylite.objects import Unstructured, kind_of
 from kopylite.reconcile import Environment, Request
-from kopylite.reconcile.recorder import INVALID_OBJECT, EventRecorder, is_publishable
+from kopylite.reconcile.recorder import INVALID_OBJECT, RECREATED, EventRecorder, is_publishable
 
 logger = logging.getLogger("kopylite.manager")
 
@@ -129,6 +129,7 @@ class _Workshop:
         recorder = EventRecorder(
             client.live, controller=app.name, instance=instance, clock=clock, on_forbidden=self._on_forbidden
         )
+        client.on_recreate = partial(_note_recreation, recorder)
         gates = tuple(_gates(app.cached, self.cache, self.ground.places, clock))
         led = [spec for spec in app.controllers if spec.leader] if elects(app, options) else []
         if free := [spec for spec in app.controllers if spec not in led]:
@@ -139,6 +140,7 @@ class _Workshop:
             elector = elector_of(app, options, candidacy, clock, herald)
             fenced = FencedTransport(self.ground.transport, elector.fence)
             client = self._client(app, fenced, lambda error: self._misfit(recorder, error))
+            client.on_recreate = partial(_note_recreation, recorder)
             makers = [self._maker(app, spec, client, recorder, gates) for spec in led]
             crews.append(Crew(makers, options.grace_period, elector))
         return recorder
@@ -212,3 +214,7 @@ def _controller(
     )
     numbers.statistics = lambda: controller.statistics().queue
     return controller
+
+
+def _note_recreation(recorder: EventRecorder, obj: object, why: str) -> None:
+    recorder.event(obj, RECREATED, why, action="Recreate")

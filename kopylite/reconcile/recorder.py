@@ -45,6 +45,8 @@ logger = logging.getLogger("kopylite.events")
 Severity = Literal["Normal", "Warning"]
 INVALID_OBJECT = "InvalidObject"
 """The reason of the Event about an object that does not fit its model."""
+RECREATED = "Recreated"
+"""The reason of the Event about the owner of an object that was deleted to be made anew."""
 
 EVENT = Kind("events.k8s.io/v1", "Event", plural="events", namespaced=True)
 
