@@ -120,8 +120,8 @@ def chosen(recreate: object) -> Propagation | None:
     if isinstance(recreate, str | bool) and recreate in choices:
         return choices[recreate]
     raise UsageError(
-        f'recreate={recreate!r}: True or "Foreground" (dependents go first), "Orphan" (they stay), "Background" (they go '
-        "later), or False"
+        f'recreate={recreate!r}: True or "Foreground" (dependents go first), "Orphan" (they stay), "Background" '
+        "(they go later), or False"
     )
 
 

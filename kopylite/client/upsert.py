@@ -43,7 +43,7 @@ class UpsertParams(WriteParams, total=False):
         namespace: of the name that is given as key.
         owner, controller: see `create`.
         recreate: where the server refuses to change a field, and would take the object as a new one, delete it and make
-            it anew: True or "Foreground" (its dependents go first), "Orphan" (they stay) or "Background" (they go later).
+            it anew: True or "Foreground" (dependents go first), "Orphan" (they stay) or "Background" (they go later).
             Waits 35 s at most; a run that gives way then is followed by one that goes on.
     """
 
