@@ -146,11 +146,7 @@ class Upserts:
         if self._matches(draft, merged, known, names):
             return draft.given, Outcome.UNCHANGED
         try:
-            if by_patch:
-                patch, patch_type = bound_diff(draft.stored, merged, draft.field)
-                answer = await self._api.patch(resource_kind, key, patch, patch_type, None, options)
-            else:
-                answer = await self._api.update(resource_kind, merged, None, options)
+            answer = await self._send(draft, merged, options, by_patch=by_patch)
         except Invalid as error:
             if recreate is None or options.dry_run:
                 raise with_way_out(error) from None
@@ -162,6 +158,13 @@ class Upserts:
         obj = self._settle(draft, answer, names, options)
         before, after = draft.stored["metadata"].get("resourceVersion"), decode_identity(answer)[1].resource_version
         return obj, Outcome.UNCHANGED if before == after else Outcome.UPDATED
+
+    async def _send(self, draft: Draft, merged: dict[str, Any], options: WriteOptions, *, by_patch: bool) -> bytes:
+        kind = draft.adapter.kind
+        if not by_patch:
+            return await self._api.update(kind, merged, None, options)
+        patch, patch_type = bound_diff(draft.stored, merged, draft.field)
+        return await self._api.patch(kind, key_of(draft.stored), patch, patch_type, None, options)
 
     async def _merged(
         self, draft: Draft, known: _Known | None, drafted: Callable[[bytes], Draft], options: WriteOptions
