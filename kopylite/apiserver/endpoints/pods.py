@@ -33,6 +33,7 @@ class PodEndpoints:
 
     async def bind(self, call: Call) -> Response:
         """Assign a pod to a node, once; by pods/binding or by bindings. Raises NotFound, Conflict, BadRequest."""
+        accept_media(call.request, views=False)  # before the body is looked at
         binding = read_typed(call.request, "io.k8s.api.core.v1.Binding", "v1")
         metadata, target = binding.get("metadata") or {}, binding.get("target") or {}
         check_namespace_matches(call, metadata)
@@ -71,6 +72,7 @@ class PodEndpoints:
 
     async def evict(self, call: Call) -> Response:
         """Delete a pod by the Eviction API. Disruption budgets are not weighed. Raises NotFound."""
+        accept_media(call.request, views=False)  # before the body is looked at
         eviction = read_typed(call.request, "io.k8s.api.policy.v1.Eviction", "policy/v1")
         deleting = delete_options(call.request, eviction.get("deleteOptions"))
         reason = {"reason": "EvictionByEvictionAPI", "message": "Eviction API: evicting"}

@@ -169,6 +169,8 @@ async def test_what_comes_in_is_looked_at_before_what_shall_go_out(api: Api) -> 
         assert status == 415
     status, _ = await api.call("GET", "/apis/apps/v1/namespaces/default/deployments/absent/scale", accept="text/html")
     assert status == 406
+    for path in (REVIEWS, "/api/v1/namespaces/default/bindings", "/api/v1/namespaces/default/pods/a/eviction"):
+        assert (await api.call("POST", path, {"spec": 1, "metadata": 1}, accept="text/html"))[0] == 406
 
 
 async def test_a_scale_of_another_namespace_is_refused_before_its_kind_is_looked_for(api: Api) -> None:
