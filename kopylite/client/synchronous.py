@@ -88,6 +88,7 @@ class SyncLiveClient:
         return self._caller.call(self._client.patch, target, *args, **params)
 
     create = _sync(LiveClient.create)
+    adopt = _sync(LiveClient.adopt)
     update = _sync(LiveClient.update)
     delete = _sync(LiveClient.delete)
     delete_all = _sync(LiveClient.delete_all)
