@@ -8,7 +8,7 @@ from typing import Any, Literal, TypedDict, TypeVar, Unpack, overload
 
 from kopylite.boundary import show
 from kopylite.client.api import Api
-from kopylite.client.changes import Edit, adapter_like, bound, carried_out, merge_change
+from kopylite.client.changes import Edit, adapter_like, as_read, bound, carried_out, merge_change
 from kopylite.client.misfits import Misfits, OnInvalid
 from kopylite.client.patches import bound_diff
 from kopylite.client.selecting import SelectorLike, selection_of
@@ -27,7 +27,6 @@ from kopylite.objects import (
     meta_of,
     named_key,
     set_owner,
-    wire_of,
 )
 
 T = TypeVar("T")
@@ -200,7 +199,8 @@ class LiveClient:
             AlreadyOwned: another object is the controller.
             Conflict: the object was made anew since it was read, or its owners were changed; run again.
         """
-        wire = {**wire_of(obj), "metadata": {**meta_of(obj)}}
+        wire = {**as_read(obj)}  # with what earlier changes of it by this program have led to
+        wire["metadata"] = {**meta_of(wire)}
         before = wire["metadata"].get("ownerReferences")
         set_owner(owner, wire, controller=controller)
         after = wire["metadata"]["ownerReferences"]
