@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,6 +24,7 @@ EPILOG = """\
 examples:
   kopylite apiserver                                    a cluster in memory, at a free port
   kopylite apiserver --port 6443 --data dev.db          one that survives a restart
+  kopylite apiserver --crds crds/ --crds more.yaml      one with custom resources
   kubectl --kubeconfig kopylite.kubeconfig get namespaces
 
 Pods run only in its imagination: Deployments and other workloads become ready, and no container exists. With
@@ -59,6 +61,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="where the administrator's kubeconfig goes, readable by you only; one of others gets a context more "
         "(default: %(default)s)",
     )
+    parser.add_argument(
+        "--crds", metavar="PATH", type=Path, action="append", default=[],
+        help="install the CRDs of a YAML or JSON file, or of a folder's; repeatable",
+    )  # fmt: skip
     parser.add_argument("--data", metavar="FILE", type=Path, help="keep the objects in this file, also if it is killed")
     parser.add_argument(
         "--data-sync",
@@ -91,13 +97,17 @@ def run(args: argparse.Namespace, signals: StopSignals) -> int:
     """Serve until a signal comes; the exit code is one of `Exit`."""
     import anyio
 
+    from kopylite.devcluster.cluster import crds_in
+
     # What its own controllers tell is of interest only when it is trouble.
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     try:
         simulate = not (args.no_simulator or args.no_controllers)
         options = options_of(args)
+        for path in args.crds:  # a bad one is told before anything is served
+            crds_in(path)
         signals.nothing_to_end = False
-        anyio.run(_serve, options, args.write_kubeconfig.absolute(), simulate, signals)
+        anyio.run(_serve, options, args.write_kubeconfig.absolute(), simulate, signals, args.crds)
     except UsageError as error:
         print(f"kopylite apiserver: {error}", file=sys.stderr)
         return Exit.USAGE
@@ -134,11 +144,14 @@ def options_of(args: argparse.Namespace) -> ApiServerOptions:
     )
 
 
-async def _serve(options: ApiServerOptions, kubeconfig: Path, simulate: bool, signals: StopSignals) -> None:
+async def _serve(
+    options: ApiServerOptions, kubeconfig: Path, simulate: bool, signals: StopSignals, crds: Sequence[Path]
+) -> None:
     import anyio
 
     from kopylite.apiserver.server import ApiServer
     from kopylite.cli.kubeconfigs import publish_kubeconfig
+    from kopylite.devcluster.cluster import install_crds
     from kopylite.devcluster.simulator import Simulation, Simulator
     from kopylite.privatefiles import write_private
 
@@ -146,11 +159,13 @@ async def _serve(options: ApiServerOptions, kubeconfig: Path, simulate: bool, si
     with signals.passed_to(stopping.set):
         async with AsyncExitStack() as stack:
             server = await stack.enter_async_context(ApiServer(options))
+            # Of its own: the current context of the other one may be somebody else's cluster.
+            own = Path(stack.enter_context(TemporaryDirectory(prefix="kopylite-")), "kubeconfig")
+            write_private(own, server.kubeconfig())
+            if crds:
+                await install_crds(own, *crds)
             context = await anyio.to_thread.run_sync(publish_kubeconfig, kubeconfig, server.kubeconfig())
             if simulate:
-                # Of its own: the current context of the other one may be somebody else's cluster.
-                own = Path(stack.enter_context(TemporaryDirectory(prefix="kopylite-")), "kubeconfig")
-                write_private(own, server.kubeconfig())
                 await stack.enter_async_context(Simulator(Simulation(), own))
             if options.anonymous and not options.rbac:
                 text = "with --anonymous and without --rbac every process of this machine is an administrator"

@@ -21,26 +21,30 @@ KUBECONFIG = Path("kopylite.kubeconfig")
 
 
 @contextmanager
-def dev_cluster(apps: Sequence[App], *, data: Path | None, port: int, simulate: bool) -> Iterator[Path]:
-    """A cluster with the Apps' CRDs installed; yields its kubeconfig, which goes with it.
+def dev_cluster(
+    apps: Sequence[App], *, data: Path | None, port: int, simulate: bool, crds: Sequence[Path] = ()
+) -> Iterator[Path]:
+    """A cluster with CRDs installed, the Apps' and those of files; yields its kubeconfig, which goes with it.
 
     It runs in a thread, so that kubectl is answered also while the operator's code blocks its own event loop.
 
     Raises:
-        UsageError: the address, the data file or the kubeconfig cannot be had, or a package is missing.
+        UsageError: the address, a file or the kubeconfig cannot be had, or a package is missing.
     """
     from anyio.from_thread import start_blocking_portal
 
     from kopylite.cli.crd import crds_of_app
+    from kopylite.devcluster.cluster import crds_in
     from kopylite.devcluster.embedded import EmbeddedCluster
 
-    crds = list({crd["metadata"]["name"]: crd for app in apps for crd in crds_of_app(app)}.values())
-    cluster = EmbeddedCluster(crds=crds, simulator=simulate, data=data, port=port)
+    own = list({crd["metadata"]["name"]: crd for app in apps for crd in crds_of_app(app)}.values())
+    others = [crd for path in crds for crd in crds_in(path)]  # a bad one is told before anything is served
+    cluster = EmbeddedCluster(crds=[*own, *crds], simulator=simulate, data=data, port=port)
     kubeconfig = KUBECONFIG.absolute()
     with start_blocking_portal() as portal:
         thread = portal.call(threading.get_ident)
         with _quiet(thread), portal.wrap_async_context_manager(cluster), _published(cluster.kubeconfig, kubeconfig):
-            _introduce(cluster.url, kubeconfig, crds)
+            _introduce(cluster.url, kubeconfig, [*own, *others])
             yield kubeconfig
 
 

@@ -100,6 +100,10 @@ def _add_dev_options(parser: argparse.ArgumentParser) -> None:
         "--dev", action="store_true",
         help="run with an embedded cluster instead: needs kopylite[dev], and nothing else installed",
     )  # fmt: skip
+    group.add_argument(
+        "--crds", metavar="PATH", type=Path, action="append", default=[],
+        help="of --dev: install other CRDs too, of a YAML or JSON file, or of a folder's; repeatable",
+    )  # fmt: skip
     group.add_argument("--dev-data", type=Path, metavar="FILE", help="of --dev: keep its objects in this file")
     group.add_argument("--dev-port", type=int, default=0, metavar="PORT", help="of --dev; default a free one")
     group.add_argument("--no-simulator", action="store_true", help="of --dev: no pod runs, no Deployment gets ready")
@@ -181,8 +185,8 @@ def _require_controllers(apps: Sequence[App], targets: Sequence[str]) -> None:
 def _cluster(apps: Sequence[App], args: argparse.Namespace) -> Iterator[None]:
     """With --dev, a cluster of its own, which the arguments name from here on."""
     if not args.dev:
-        if args.dev_data or args.dev_port or args.no_simulator:
-            raise UsageError("--dev-data, --dev-port and --no-simulator say how --dev works; add --dev")
+        if args.dev_data or args.dev_port or args.no_simulator or args.crds:
+            raise UsageError("--crds, --dev-data, --dev-port and --no-simulator say how --dev works; add --dev")
         yield
         return
     from kopylite.cli.dev import dev_cluster
@@ -190,7 +194,7 @@ def _cluster(apps: Sequence[App], args: argparse.Namespace) -> Iterator[None]:
     if args.kubeconfig or args.context:
         raise UsageError("--dev brings its own cluster; leave out --kubeconfig and --context")
     simulate = not args.no_simulator
-    with dev_cluster(apps, data=args.dev_data, port=args.dev_port, simulate=simulate) as kubeconfig:
+    with dev_cluster(apps, data=args.dev_data, port=args.dev_port, simulate=simulate, crds=args.crds) as kubeconfig:
         args.kubeconfig = str(kubeconfig)
         yield
 

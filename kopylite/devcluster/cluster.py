@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import anyio
 import anyio.to_thread
 
-from kopylite.errors import AlreadyExists, KindNotFound, UsageError
+from kopylite.errors import AlreadyExists, ApiError, KindNotFound, UsageError
 from kopylite.objects import Kind, Unstructured
 from kopylite.objects.yamlread import read_documents
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from kopylite.manager import Manager
 
 CRD = Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition", plural="customresourcedefinitions", namespaced=False)
+
+_SUFFIXES = (".yaml", ".yml", ".json")
 
 CrdSource = str | Path | Mapping[str, Any] | type
 
@@ -134,27 +136,46 @@ class Cluster(ABC):
             The names of the CRDs.
 
         Raises:
-            UsageError: a source holds no CRD, or is no YAML.
+            UsageError: a source holds no CRD, or is no YAML; the server refuses one of a file.
             TimeoutError: a CRD was not served in time.
         """
-        crds: list[Unstructured] = []
-        for source in sources:
-            if isinstance(source, (Mapping, type)):
-                crds.append(_crd_of(source))
-            else:  # in a thread: bundles of CRDs are megabytes of YAML
-                crds += await anyio.to_thread.run_sync(_crds_in, Path(source))
-        async with self.client() as client:
+        return await install_crds(self.kubeconfig, *sources, timeout=timeout)
+
+
+async def install_crds(kubeconfig: Path, *sources: CrdSource, timeout: float = 10) -> list[str]:
+    """As `Cluster.install_crds`, for the cluster of a kubeconfig."""
+    from kopylite.client import connect
+
+    crds: list[Unstructured] = []
+    files: dict[str, str] = {}
+    for source in sources:
+        if isinstance(source, (Mapping, type)):
+            crds.append(_crd_of(source))
+        else:  # in a thread: bundles of CRDs are megabytes of YAML
+            found = await anyio.to_thread.run_sync(crds_in, Path(source))
+            crds += found
+            files |= {crd.name: str(source) for crd in found}
+    async with connect(kubeconfig=str(kubeconfig)) as client:
+        for crd in crds:
+            try:
+                await _put(client, crd)
+            except ApiError as error:
+                if crd.name in files:
+                    raise UsageError(f"{files[crd.name]}: {crd.kind} {crd.name}: {error}") from error
+                raise
+        with anyio.fail_after(timeout):
             for crd in crds:
-                try:
-                    await client.create(crd)
-                except AlreadyExists:
-                    stored = await client.live.get(CRD, crd.name)
-                    metadata = {**crd.metadata, "resourceVersion": stored.resource_version}
-                    await client.update(Unstructured({**crd, "metadata": metadata}))
-            with anyio.fail_after(timeout):
-                for crd in crds:
-                    await _wait_served(client, crd)
-        return [crd.name for crd in crds]
+                await _wait_served(client, crd)
+    return [crd.name for crd in crds]
+
+
+async def _put(client: Client, crd: Unstructured) -> None:
+    try:
+        await client.create(crd)
+    except AlreadyExists:
+        stored = await client.live.get(CRD, crd.name)
+        metadata = {**crd.metadata, "resourceVersion": stored.resource_version}
+        await client.update(Unstructured({**crd, "metadata": metadata}))
 
 
 async def _wait_served(client: Client, crd: Unstructured) -> None:
@@ -188,14 +209,21 @@ def _crd_of(source: Mapping[str, Any] | type) -> Unstructured:
     return Unstructured(crd_of(source))
 
 
-def _crds_in(path: Path) -> list[Unstructured]:
-    files = sorted(p for p in path.iterdir() if p.suffix in (".yaml", ".yml", ".json")) if path.is_dir() else [path]
-    found = [
-        Unstructured(document)
-        for file in files
-        for document in read_documents(file.read_bytes(), str(file))
-        if isinstance(document, dict) and document.get("kind") == CRD.kind
-    ]
+def crds_in(path: Path) -> list[Unstructured]:
+    """The CRDs in a YAML or JSON file, or in the files of a folder (not recursive); of a List, those in it.
+
+    Raises:
+        UsageError: it cannot be read, is no YAML (with its line), or has no CRD in it.
+    """
+    try:
+        files = sorted(p for p in path.iterdir() if p.suffix in _SUFFIXES) if path.is_dir() else [path]
+        documents = [document for file in files for document in read_documents(file.read_bytes(), str(file))]
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror or error}") from error
+    objects = [document for document in documents if isinstance(document, dict)]
+    lists = [obj["items"] for obj in objects if isinstance(obj.get("items"), list)]
+    objects += [item for items in lists for item in items if isinstance(item, dict)]
+    found = [Unstructured(obj) for obj in objects if obj.get("kind") == CRD.kind]
     if not found:
         raise UsageError(f"{path}: no CustomResourceDefinition in it; name a YAML or JSON file, or a folder, with some")
     return found

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from kopylite.testing.clock import VirtualClock
     from kopylite.testing.envtest import EnvTest
     from kopylite.testing.process import ServerFailed
+    from kopylite.testing.runner import OperatorRunner
 
 # Loaded when first asked for: a test that needs a clock does not pay for a control plane.
 _HOMES = {
@@ -20,6 +21,7 @@ _HOMES = {
     "EmbeddedCluster": "kopylite.devcluster.embedded",
     "EnvTest": "kopylite.testing.envtest",
     "LoggedRequest": "kopylite.devcluster.requestlog",
+    "OperatorRunner": "kopylite.testing.runner",
     "RequestLog": "kopylite.devcluster.requestlog",
     "ServerFailed": "kopylite.testing.process",
     "Simulation": "kopylite.devcluster.simulator",
@@ -32,6 +34,7 @@ __all__ = [
     "EmbeddedCluster",
     "EnvTest",
     "LoggedRequest",
+    "OperatorRunner",
     "RequestLog",
     "ServerFailed",
     "Simulation",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -29,8 +29,13 @@ def envtest() -> Iterator[EnvTest]:
         yield env
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    text = "kube_cluster(**options): the options of the EmbeddedCluster that the fixture kube_cluster makes"
+    config.addinivalue_line("markers", text)
+
+
 @pytest.fixture
-def kube_cluster() -> Iterator[EmbeddedCluster]:
+def kube_cluster(request: pytest.FixtureRequest) -> Iterator[EmbeddedCluster]:
     """An embedded control plane of its own for each test: an empty world, with garbage collector and namespaces.
 
         async def test_a_deployment_appears(kube_cluster):
@@ -39,8 +44,11 @@ def kube_cluster() -> Iterator[EmbeddedCluster]:
                 ...
 
     It starts in milliseconds, and runs in a thread of its own, so that it serves tests of any event loop, and
-    answers while a test blocks. A test that wants other settings, workloads (`simulator=True`) or virtual time makes
-    its own: `async with EmbeddedCluster(...)`. One for many tests is a fixture of three lines:
+    answers while a test blocks. A mark gives it the options of an EmbeddedCluster, on a test, a class or a module:
+
+        @pytest.mark.kube_cluster(simulator=True, crds=[MyApp])
+
+    One for many tests is a fixture of three lines:
 
         @pytest.fixture(scope="session")
         def shared_cluster():
@@ -51,5 +59,8 @@ def kube_cluster() -> Iterator[EmbeddedCluster]:
 
     from kopylite.devcluster.embedded import EmbeddedCluster
 
-    with start_blocking_portal() as portal, portal.wrap_async_context_manager(EmbeddedCluster()) as cluster:
+    options: dict[str, Any] = {}
+    for mark in reversed(list(request.node.iter_markers("kube_cluster"))):  # the test's own comes last
+        options |= mark.kwargs
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(EmbeddedCluster(**options)) as cluster:
         yield cluster

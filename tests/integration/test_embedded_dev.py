@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -14,7 +15,9 @@ import anyio
 import pytest
 
 from kopylite.client import Client, connect
+from kopylite.crds.crd import crd_of
 from kopylite.objects import Kind, Unstructured
+from samples.myapp.operator import MyApp
 from tests.operators import eventually
 
 DEPLOYMENT, CONFIG_MAP = Kind("apps/v1", "Deployment"), Kind("v1", "ConfigMap")
@@ -125,3 +128,18 @@ def test_the_demo_comes_out_as_it_says(repository: Path) -> None:
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "13 checks passed" in ended.stdout
     assert ended.stderr == ""
+
+
+async def test_both_commands_install_definitions_of_files(tmp_path: Path, repository: Path) -> None:
+    crds = tmp_path / "crds"
+    crds.mkdir()
+    (crds / "one.json").write_text(json.dumps(crd_of(MyApp)))
+    work = tmp_path / "work"
+    work.mkdir()
+    for arguments in (
+        ["apiserver", "--crds", str(crds)],
+        ["run", str(repository / "samples" / "hello" / "operator.py"), "--dev", "--crds", str(crds / "one.json")],
+    ):
+        async with kopylite(arguments, work) as client:
+            created = await client.create(a_myapp("a"))
+            assert created.uid

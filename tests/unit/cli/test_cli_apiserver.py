@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,9 @@ import pytest
 from kopylite.cli import apiserver
 from kopylite.cli.exitcodes import Exit
 from kopylite.cli.signals import StopSignals
+from kopylite.crds.crd import crd_of
 from kopylite.errors import UsageError
+from samples.myapp.operator import MyApp
 
 
 def parse(*argv: str) -> argparse.Namespace:
@@ -64,3 +67,36 @@ def test_a_damaged_data_file_ends_the_command_with_a_message(
     assert code == Exit.USAGE
     assert "damaged" in capsys.readouterr().err
     assert not (tmp_path / "config").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: b\nc: [", "crds.yaml"),
+        ("kind: CustomResourceDefinition\n  x: y\n", "crds.yaml:2: "),
+        ("kind: ConfigMap\n", "no CustomResourceDefinition in it"),
+    ],
+)
+def test_a_file_without_good_definitions_is_named_before_anything_is_served(
+    text: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "crds.yaml"
+    path.write_text(text)
+    code = apiserver.run(parse("--crds", str(path), "--write-kubeconfig", str(tmp_path / "config")), StopSignals())
+    assert code == Exit.USAGE
+    told = capsys.readouterr().err
+    assert str(path) in told
+    assert message in told
+    assert not (tmp_path / "config").exists()
+
+
+def test_a_definition_that_the_server_refuses_is_named_with_its_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "crds.json"
+    crd = crd_of(MyApp)
+    crd["spec"]["group"] = "other.example.com"
+    path.write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": [crd]}))
+    code = apiserver.run(parse("--crds", str(path), "--write-kubeconfig", str(tmp_path / "config")), StopSignals())
+    assert code == Exit.USAGE
+    assert f"{path}: CustomResourceDefinition myapps.example.com: 422 Invalid" in capsys.readouterr().err

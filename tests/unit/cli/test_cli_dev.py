@@ -59,6 +59,8 @@ def test_an_example_has_what_is_required_and_no_more() -> None:
     [
         (["--no-simulator"], "add --dev"),
         (["--dev-data", "x"], "add --dev"),
+        (["--crds", "x"], "add --dev"),
+        (["--dev", "--crds", "there-is-none.yaml"], "there-is-none.yaml: No such file"),
         (["--dev", "--kubeconfig", "x"], "leave out --kubeconfig"),
     ],
 )

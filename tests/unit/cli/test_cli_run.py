@@ -147,7 +147,7 @@ async def test_a_taken_port_is_told_with_the_way_out(start: Start, server: TinyS
         port = taken.getsockname()[1]
         process = await start(server, "shop_operator", "--health-address", f":{port}")
         assert await process.ends() == Exit.USAGE
-    assert f"cannot listen on 127.0.0.1:{port}" in process.output
+    assert f"--health-address: cannot listen on 127.0.0.1:{port} for /healthz and /readyz: " in process.output
     assert "the port is taken" in process.output
     assert process.output.count("\n") == 1
 
