@@ -30,7 +30,17 @@ if TYPE_CHECKING:
     )
     from kopylite.manager import Manager, Options
     from kopylite.objects import Condition, Conditions, CustomResource, Kind, ObjectKey, OwnerReference, Unstructured
-    from kopylite.reconcile import Context, Request, Result, Retry, SyncContext, finalize, run_in_thread, set_condition
+    from kopylite.reconcile import (
+        Context,
+        Request,
+        Result,
+        Retry,
+        SyncContext,
+        finalize,
+        run_in_thread,
+        set_condition,
+        tell,
+    )
     from kopylite.triggers import (
         annotations_changed,
         field_changed,
@@ -67,6 +77,7 @@ _HOMES = {
     "Conditions": "kopylite.objects",
     "set_condition": "kopylite.reconcile",
     "finalize": "kopylite.reconcile",
+    "tell": "kopylite.reconcile",
     "run_in_thread": "kopylite.reconcile",
     # Choose what runs it, and how often.
     "generation_changed": "kopylite.triggers",
@@ -119,6 +130,7 @@ __all__ = [  # noqa: RUF022  (the reader's order, not the alphabet's)
     "Conditions",
     "set_condition",
     "finalize",
+    "tell",
     "run_in_thread",
     "generation_changed",
     "resource_version_changed",

@@ -8,6 +8,7 @@ from kopylite.reconcile.finalizers import finalize
 from kopylite.reconcile.recorder import EventRecorder, Severity
 from kopylite.reconcile.request import Request, Result, Retry
 from kopylite.reconcile.synchronous import SyncContext
+from kopylite.reconcile.telling import tell
 
 __all__ = [
     "Context",
@@ -25,4 +26,5 @@ __all__ = [
     "run_in_thread",
     "running_fields",
     "set_condition",
+    "tell",
 ]
