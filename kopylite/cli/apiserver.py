@@ -72,6 +72,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         default="on",
         help="wait for the disk at each write (default), or be faster and let a loss of power take the last ones",
     )
+    _add_access_options(parser)
+
+
+def _add_access_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tls",
         action=argparse.BooleanOptionalAction,
