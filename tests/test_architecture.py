@@ -463,6 +463,7 @@ CALLED_FROM_OUTSIDE = {
     "recording": "the public API",
     "ignore_aliases": "PyYAML's dumper",
     "handle_error": "aiohttp's protocol",
+    "pytest_configure": "pytest, of its plugin",
 }
 
 
