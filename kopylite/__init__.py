@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         resource_version_changed,
         when,
     )
+    from kopylite.webhooks import Denied, Review
     from kopylite.workqueue import RateLimit
 
 _HOMES = {
@@ -79,6 +80,9 @@ _HOMES = {
     "finalize": "kopylite.reconcile",
     "tell": "kopylite.reconcile",
     "run_in_thread": "kopylite.reconcile",
+    # Judge what is written, before it is written.
+    "Review": "kopylite.webhooks",
+    "Denied": "kopylite.webhooks",
     # Choose what runs it, and how often.
     "generation_changed": "kopylite.triggers",
     "resource_version_changed": "kopylite.triggers",
@@ -132,6 +136,8 @@ __all__ = [  # noqa: RUF022  (the reader's order, not the alphabet's)
     "finalize",
     "tell",
     "run_in_thread",
+    "Review",
+    "Denied",
     "generation_changed",
     "resource_version_changed",
     "labels_changed",

@@ -13,6 +13,7 @@ from kopylite.controller import Channel, ControllerSpec, Periodic, Reconcile, Sy
 from kopylite.errors import RegistrationError
 from kopylite.objects import Kind, kind_of
 from kopylite.triggers import Predicate
+from kopylite.webhooks import WebhookDeclarations
 from kopylite.workqueue import RateLimit
 
 ReconcileT = TypeVar("ReconcileT", bound=Reconcile | SyncReconcile)
@@ -36,7 +37,7 @@ class ControllerOptions(TypedDict, total=False):
     leader: bool
 
 
-class App:
+class App(WebhookDeclarations):
     """An operator: its reconcilers, and what they read from a cache.
 
         app = App("myapp")
@@ -64,6 +65,7 @@ class App:
                 f"App name {name!r}: use up to 63 lower-case letters, digits and inner dashes, as in App('my-operator')"
             )
         require_flag(leader_election, f"App {name!r}: leader_election")
+        super().__init__()
         self.name = name
         self.leader_election = leader_election
         self._controllers: dict[str, ControllerSpec] = {}
@@ -143,10 +145,11 @@ class App:
         """Take over everything that `other` has declared up to now; `other` itself stays as it is.
 
         Raises:
-            RegistrationError: both have a controller of one name. Then nothing is taken over.
+            RegistrationError: both have a controller of one name, or convert one version. Then nothing is taken over.
         """
         for name in other._controllers:
             self._require_free(name)
+        self._include_webhooks(other)
         self._controllers |= other._controllers
         self._cached += other._cached
 

@@ -42,7 +42,7 @@ from kopylite.boundary.calling import (
     place_of,
 )
 from kopylite.boundary.jsontext import depth, elements, members
-from kopylite.boundary.policies import CHANNEL, CHECK, COLLECTOR, INDEX, MAP, PERIODIC, PREDICATE, GuardPolicy
+from kopylite.boundary.policies import CHANNEL, CHECK, COLLECTOR, INDEX, MAP, PERIODIC, PREDICATE, WEBHOOK, GuardPolicy
 from kopylite.boundary.reading import json_object, read, seconds_to_wait
 from kopylite.boundary.words import printable, say, show
 
@@ -55,6 +55,7 @@ __all__ = [
     "PATIENCE",
     "PERIODIC",
     "PREDICATE",
+    "WEBHOOK",
     "ActiveCall",
     "CallFailed",
     "Guard",

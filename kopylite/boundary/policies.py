@@ -32,3 +32,5 @@ PREDICATE = GuardPolicy("predicate", "the event passes")
 INDEX = GuardPolicy("index function", "the object is left out of the index")
 CHECK = GuardPolicy("health check", "the check counts as failed")
 COLLECTOR = GuardPolicy("metrics collector", "its metrics are left out of this scrape")
+# Not even "ignored" by a failurePolicy: a validator that broke has decided nothing.
+WEBHOOK = GuardPolicy("webhook", "the request is refused")
