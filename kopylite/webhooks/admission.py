@@ -1,4 +1,4 @@
-"""Admission: a review goes through the App's functions, in the order of their declaration, and is answered."""
+"""Judge: a review goes through the App's functions, in the order of their declaration, and is answered."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class _Refused(Exception):
         super().__init__()
 
 
-class Admission:
+class Judge:
     """One endpoint: the functions of one role for one kind, which share their rules.
 
     Args:

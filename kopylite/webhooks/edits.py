@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-JsonPatch = list[dict[str, Any]]
+PatchSteps = list[dict[str, Any]]
 
 
 def carried(came: Any, before: Any, after: Any) -> Any:
@@ -76,7 +76,7 @@ def _common_start(before: list[Any], after: list[Any]) -> list[int]:
     return found
 
 
-def patch_of(before: Any, after: Any, path: str = "") -> JsonPatch:
+def patch_of(before: Any, after: Any, path: str = "") -> PatchSteps:
     """The JSON patch (RFC 6902) that turns one JSON value into another; [] when they are the same.
 
     A null is not the same as an absent field here, and 1 is neither 1.0 nor true.
@@ -84,7 +84,7 @@ def patch_of(before: Any, after: Any, path: str = "") -> JsonPatch:
     if same(before, after):
         return []
     if isinstance(before, dict) and isinstance(after, dict):
-        steps: JsonPatch = [{"op": "remove", "path": _below(path, name)} for name in before if name not in after]
+        steps: PatchSteps = [{"op": "remove", "path": _below(path, name)} for name in before if name not in after]
         for name, value in after.items():
             if name in before:
                 steps += patch_of(before[name], value, _below(path, name))
@@ -96,9 +96,9 @@ def patch_of(before: Any, after: Any, path: str = "") -> JsonPatch:
     return [{"op": "replace", "path": path, "value": after}]
 
 
-def _list_patch(before: list[Any], after: list[Any], path: str) -> JsonPatch:
+def _list_patch(before: list[Any], after: list[Any], path: str) -> PatchSteps:
     common = min(len(before), len(after))
-    steps: JsonPatch = []
+    steps: PatchSteps = []
     for index in range(common):
         steps += patch_of(before[index], after[index], f"{path}/{index}")
     steps += [{"op": "remove", "path": f"{path}/{index}"} for index in range(len(before) - 1, common - 1, -1)]

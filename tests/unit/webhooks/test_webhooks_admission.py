@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from kopylite import App, Context, CustomResource, Kind, Review, Unstructured
 from kopylite.reconcile import Environment
-from kopylite.webhooks.admission import Admission, deadline_of
+from kopylite.webhooks.admission import Judge, deadline_of
 from kopylite.webhooks.review import Denied
 from tests.unit.webhooks.test_webhooks_edits import applied
 
@@ -56,7 +56,7 @@ def review_of(obj: Any, old: Any = None, operation: str = "CREATE", **request: A
 
 async def answered(app: App, body: bytes, timeout: float = 10) -> dict[str, Any]:
     environment = Environment(app.name, None, logger=logging.getLogger("shop"))  # type: ignore[arg-type]
-    answer: dict[str, Any] = json.loads(await Admission(app.hooks, environment).answer(body, timeout))["response"]
+    answer: dict[str, Any] = json.loads(await Judge(app.hooks, environment).answer(body, timeout))["response"]
     return answer
 
 
