@@ -92,3 +92,9 @@ def test_on_the_event_loop_it_ends_early() -> None:
 def test_the_estimate_is_that_of_cel_go(expression: str, cost: int) -> None:
     numbers = Shape("list", element=Shape("int", most=0), most=10)
     assert Program(expression, {"self": numbers}).cost == cost
+
+
+@pytest.mark.parametrize("rule", ["duration(self) != duration('0s')", "timestamp(self).getHours() == int(self)"])
+def test_what_has_one_size_is_compared_for_nothing_however_long_its_text_was(rule: str) -> None:
+    text = {"type": "string", "x-kubernetes-validations": [{"rule": rule}]}
+    assert texts({"type": "object", "properties": {"n": text}}) == []

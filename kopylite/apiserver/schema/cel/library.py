@@ -33,6 +33,18 @@ class Function:
     is_global: bool
 
 
+# What has one size only, as cel-go's isScalar says; comparing two of them costs 1.
+_SCALARS = frozenset({"bool", "double", "duration", "int", "timestamp", "uint"})
+
+
+def _result(kind: str) -> Shape:
+    if kind == "dyn":
+        return DYN
+    if kind in _SCALARS:
+        return Shape(kind, most=1)
+    return Shape(kind, element=DYN if kind == "list" else None)
+
+
 class Library(dict[str, Function]):
     """Functions by the name under which translated expressions call them: `k_` + name."""
 
@@ -40,8 +52,7 @@ class Library(dict[str, Function]):
         """A decorator that registers a function by its CEL name; dots of namespaces become underscores."""
 
         def register(call: Callable[..., Any]) -> Callable[..., Any]:
-            shape = DYN if result == "dyn" else Shape(result, element=DYN if result == "list" else None)
-            self[f"k_{name.replace('.', '_')}"] = Function(call, shape, is_global)
+            self[f"k_{name.replace('.', '_')}"] = Function(call, _result(result), is_global)
             return call
 
         return register
