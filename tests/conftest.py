@@ -46,7 +46,7 @@ def nothing_left_over(request: pytest.FixtureRequest, watched_loops: Loops) -> I
     if "cluster" in request.fixturenames:
         request.getfixturevalue("cluster")
     watched_loops.taken()  # of a session's fixture that ended between
-    before = Process()
+    before = Process(watched_loops.watched)
     yield
     left = watched_loops.taken() + before.left()
     if left and request.node.get_closest_marker("leaves") is None:

@@ -21,7 +21,7 @@ import threading
 import time
 import warnings
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -202,7 +202,9 @@ class Loops:
 class Process:
     """The process at one moment: only what a test should put back."""
 
-    def __init__(self) -> None:
+    def __init__(self, others: Iterable[Any] = ()) -> None:
+        """`others` are the event loops that were there before: what they open belongs to what lives in them."""
+        self.others = list(others)
         self.files = open_files()
         self.threads = set(threading.enumerate())
         self.state = dict(process_state())
@@ -221,7 +223,8 @@ class Process:
         """Files, sockets and threads, which may take their time to go."""
         deadline, collected = time.monotonic() + PATIENCE, False
         while True:
-            more = [name for fd, name in open_files().items() if self.files.get(fd) != name]
+            theirs = {fd for loop in self.others for fd in watched_files(loop)}
+            more = [name for fd, name in open_files().items() if fd not in theirs and self.files.get(fd) != name]
             threads = [one for one in threading.enumerate() if one not in self.threads and not _is_pooled(one)]
             found = [f"open {name}" for name in more] + [f"thread {one.name} ({_target(one)})" for one in threads]
             if not found or time.monotonic() > deadline:
@@ -230,6 +233,11 @@ class Process:
                 gc.collect()
                 collected = True
             time.sleep(0.01)
+
+
+def watched_files(loop: Any) -> list[int]:
+    """The descriptors that an event loop reads and writes: the connections of a cluster that tests share, for one."""
+    return [] if loop.is_closed() else list(getattr(getattr(loop, "_selector", None), "_fd_to_key", ()))
 
 
 def _is_pooled(thread: threading.Thread) -> bool:

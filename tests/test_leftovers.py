@@ -161,3 +161,19 @@ def test_what_is_left_in_the_process_is_named(
     assert found.startswith(named)
     monkeypatch.undo()
     assert before.left() == []
+
+
+def test_what_a_loop_of_others_opens_is_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.leftovers.PATIENCE", 0.0)
+    with asyncio.Runner() as runner:
+        loop = runner.get_loop()
+        before = Process([loop])
+        (ours, theirs) = socket.socketpair()
+        loop.add_reader(theirs.fileno(), bool)
+        try:
+            assert [name.partition("[")[0] for name in before.left()] == ["open socket:"]
+            ours.close()
+            assert before.left() == []
+        finally:
+            loop.remove_reader(theirs.fileno())
+            theirs.close()

@@ -190,6 +190,7 @@ class AiohttpTransport:
     ) -> ApiResponse:
         """Send a request once. `total`: everything has to be over in the `remaining` seconds."""
         code, started = NO_ANSWER, self._clock.monotonic()
+        arguments = self._arguments(request, identity)  # before its time begins: reads all certificates at first
         pace = Pace(request, remaining, total=total)
         try:
             async with (
@@ -198,7 +199,7 @@ class AiohttpTransport:
                     request.method,
                     URL(self._base + request.target, encoded=True),
                     timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT),
-                    **self._arguments(request, identity),
+                    **arguments,
                 ) as response,
             ):
                 body = await pace.read(response.content.iter_any())

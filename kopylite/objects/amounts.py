@@ -79,7 +79,7 @@ def _parse(text: str) -> Amount:
         value, form = _EXACT.multiply(number, Decimal(1024 ** _BINARY[suffix])), "binary"
         value = min(max(value, -_MAX), _MAX)
     elif suffix[:1] in ("e", "E") and suffix != "E":
-        if len(suffix.lstrip("eE+-")) > _MAX_EXPONENT_DIGITS:
+        if len(suffix.lstrip("eE+-").lstrip("0")) > _MAX_EXPONENT_DIGITS:
             raise ValueError(BAD_SUFFIX)
         value, form = _EXACT.scaleb(number, Decimal(suffix[1:])), "exponent"
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import ROUND_UP, Context, Decimal
 from functools import total_ordering
 from typing import Any
@@ -21,6 +22,8 @@ _MAX_TEXT = 500
 # a tenant writes as 1e99999 from costing memory here.
 _NANO = Decimal("1e-9")
 _MAX = Decimal(2**63 - 1)
+# In a text of that length no exponent moves the amount farther than one of three digits does: to nothing or to the cap.
+_LONG_EXPONENT = re.compile(r"(?<=[eE])([+-]?)0*[1-9][0-9]{3,}\Z")
 # Wide enough for every amount with all its nanos.
 _EXACT = Context(prec=60)
 
@@ -131,7 +134,7 @@ def _parse(text: str) -> tuple[Decimal, str]:
     if len(text) > _MAX_TEXT:
         raise ValueError(f"a quantity has at most {_MAX_TEXT} characters, not {len(text)}")
     try:
-        amount = parse_quantity(text)
+        amount = parse_quantity(_LONG_EXPONENT.sub(r"\g<1>999", text))
     except ValueError:
         raise ValueError(f'{text[:50]!r} is no quantity; write it like "500m" or "1.5Gi"') from None
     return _bounded(amount.value), amount.form

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 import trustme
 
@@ -15,6 +16,7 @@ from kopylite.client.credentials import CachedCredentials, ClientIdentity, Stati
 from kopylite.client.tls import TlsSettings
 from kopylite.client.transport import AiohttpTransport
 from kopylite.client.verbs import ApiRequest
+from kopylite.clock import Clock, SystemClock
 from kopylite.errors import ConnectionFailed, KubeconfigError, RequestTimeout, StreamBroken
 from kopylite.observers import ClientObserver
 from tests.unit.client.scripted import Received, ScriptedServer, answer, chunked, reset
@@ -36,6 +38,13 @@ class Observer(ClientObserver):
         self.seen.append((method, code))
 
 
+class Hurried(SystemClock):
+    """Its waiting between attempts is over at once, so that limits can be long."""
+
+    async def sleep(self, seconds: float) -> None:
+        await anyio.lowlevel.checkpoint()
+
+
 @pytest.fixture
 async def opened() -> AsyncIterator[list[AiohttpTransport]]:
     transports: list[AiohttpTransport] = []
@@ -48,8 +57,10 @@ async def opened() -> AsyncIterator[list[AiohttpTransport]]:
 def open_to(opened: list[AiohttpTransport]) -> Opener:
     """Makes a transport that is closed at the end."""
 
-    def make(server: str, observer: ClientObserver | None = None, **settings: Any) -> AiohttpTransport:
-        transport = AiohttpTransport(ClientConfig(server, **settings), observer=observer)
+    def make(
+        server: str, observer: ClientObserver | None = None, clock: Clock | None = None, **settings: Any
+    ) -> AiohttpTransport:
+        transport = AiohttpTransport(ClientConfig(server, **settings), observer=observer, clock=clock or Hurried())
         opened.append(transport)
         return transport
 
@@ -114,18 +125,20 @@ async def test_an_answer_cut_in_the_middle_is_broken(open_to: Opener) -> None:
 async def test_a_refused_connection_is_tried_again_until_the_server_is_back(open_to: Opener) -> None:
     async with ScriptedServer(answer()) as server:
         port, url = server.port, server.url
-    transport = open_to(url)
     with pytest.raises(ConnectionFailed, match="no connection to"):
-        await transport.request(POST, timeout=0.05)
-    back = ScriptedServer(answer(201))
+        await open_to(url).request(POST)
+    back, waits = ScriptedServer(answer(201)), []
 
-    async def return_later() -> None:
-        await anyio.sleep(0.15)
-        back._server = await asyncio.start_server(back._serve, "127.0.0.1", port)
+    class Returning(SystemClock):
+        """The server is back when the third attempt is made."""
 
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(return_later)
-        assert (await transport.request(POST)).status == 201
+        async def sleep(self, seconds: float) -> None:
+            waits.append(seconds)
+            if len(waits) == 2:
+                back._server = await asyncio.start_server(back._serve, "127.0.0.1", port)
+
+    assert (await open_to(url, clock=Returning()).request(POST)).status == 201
+    assert waits == [pytest.approx(0.1, rel=0.11), pytest.approx(0.2, rel=0.11)]
     await back.__aexit__()
 
 
@@ -206,7 +219,7 @@ async def test_credentials_that_fail_at_first_are_a_mistake_and_later_an_outage(
         await transport.request(GET)
         path.unlink()
         with pytest.raises(ConnectionFailed, match="no credentials"):
-            await transport.request(GET, timeout=1)
+            await transport.request(GET)
 
 
 async def test_every_warning_of_an_answer_is_logged_once_with_its_request(
@@ -313,9 +326,9 @@ async def test_a_server_is_verified_by_its_ca_and_name(open_to: Opener, ca: trus
         assert (await named.request(GET)).status == 200
         assert (await open_to(server.url, tls=TlsSettings(insecure=True)).request(GET)).status == 200
         with pytest.raises(ConnectionFailed, match="not trusted"):
-            await open_to(server.url, tls=TlsSettings(pem)).request(GET, timeout=1)
+            await open_to(server.url, tls=TlsSettings(pem)).request(GET)
         with pytest.raises(ConnectionFailed, match="not trusted"):
-            await open_to(server.url, tls=TlsSettings(trustme.CA().cert_pem.bytes())).request(GET, timeout=1)
+            await open_to(server.url, tls=TlsSettings(trustme.CA().cert_pem.bytes())).request(GET)
 
 
 async def test_the_client_shows_its_certificate(open_to: Opener, ca: trustme.CA) -> None:
@@ -356,7 +369,7 @@ async def test_a_rotated_ca_is_taken_up_without_a_restart(open_to: Opener, ca: t
     async with ScriptedServer(answer(), tls=server_tls(ca, "127.0.0.1")) as server:
         transport = open_to(server.url, tls=TlsSettings(path))
         with pytest.raises(ConnectionFailed):
-            await transport.request(GET, timeout=1)
+            await transport.request(GET)
         path.write_bytes(ca.cert_pem.bytes() + other.cert_pem.bytes())
         assert (await transport.request(GET)).status == 200
 
@@ -368,25 +381,24 @@ async def test_a_proxy_gets_the_request_and_its_password_stays_out_of_errors(ope
     assert proxy.received[0].target.startswith("http://127.0.0.1:9/api/v1/nodes/")
     assert proxy.received[0].headers["proxy-authorization"].startswith("Basic ")
     with pytest.raises(ConnectionFailed) as caught:
-        await transport.request(GET, timeout=1)
+        await transport.request(GET)
     assert "hush" not in str(caught.value)
 
 
 @pytest.mark.parametrize("scheme", ["http", "socks5"])
-@pytest.mark.asyncio(loop_factories=["asyncio"])
 async def test_a_dead_proxy_is_named_without_its_password(open_to: Opener, scheme: str) -> None:
     transport = open_to("https://example.com:6443", proxy=f"{scheme}://user:hush@127.0.0.1:9")
     with pytest.raises(
         ConnectionFailed, match=f"no connection to the proxy {scheme}://127.0.0.1:9 in front of https://ex"
     ):
-        await transport.request(GET, timeout=1)
+        await transport.request(GET)
 
 
 async def test_a_proxy_that_refuses_is_named(open_to: Opener) -> None:
     async with ScriptedServer(answer(407)) as proxy:
         transport = open_to("https://example.com:6443", proxy=proxy.url)
         with pytest.raises(ConnectionFailed, match=f"the proxy {proxy.url} in front of .*HTTP 407; put user and pass"):
-            await transport.request(GET, timeout=1)
+            await transport.request(GET)
 
 
 class SocksProxy:
@@ -429,7 +441,7 @@ async def test_a_socks_proxy_resolves_names_and_checks_the_user(open_to: Opener,
         assert (await good.request(GET)).status == 200
         bad = open_to("https://api.internal", tls=tls, proxy=f"socks5://user:wrong@127.0.0.1:{port}")
         with pytest.raises(ConnectionFailed, match=r"no connection to the proxy socks5://127\.0\.0\.1") as caught:
-            await bad.request(GET, timeout=1)
+            await bad.request(GET)
         assert "wrong" not in str(caught.value)
         await good.aclose()
         listening.close()

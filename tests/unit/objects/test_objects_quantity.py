@@ -1,15 +1,17 @@
 from __future__ import annotations
 
 import json
+import re
 from decimal import Decimal
 from typing import Any
 
 import pytest
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from kopylite.errors import DecodeError
 from kopylite.objects import Quantity, to_wire
 from kopylite.objects.modelcodec import codec_of
+from kopylite.objects.quantity import PATTERN
 
 
 @pytest.mark.parametrize(
@@ -92,3 +94,21 @@ def test_python_may_pass_numbers() -> None:
     assert to_wire(Limits(cpu=1.5)) == {"cpu": "1500m"}  # type: ignore[arg-type]
     with pytest.raises(ValidationError):
         Limits(cpu=[])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (".0E000000", 0),
+        ("0e1000000", 0),
+        ("-1e-0000000001", Decimal("-0.1")),
+        ("1e-1000000", Decimal("1e-9")),
+        ("1E+1000000", 2**63 - 1),
+        (f"0.{'0' * 400}1e401", 1),
+        (f"0.{'0' * 400}1e+1000000", 2**63 - 1),
+    ],
+)
+def test_every_exponent_that_the_pattern_allows_is_read(text: str, value: Decimal) -> None:
+    assert re.match(PATTERN, text)
+    assert Quantity(text).value == value
+    assert TypeAdapter(Quantity).validate_json(json.dumps(text)).value == value
