@@ -91,6 +91,7 @@ def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[]
     return loops | {"uvloop": uvloop.new_event_loop} if item.nodeid.startswith(BOTH_LOOPS) else loops
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in its own
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Of parallel workers one runs all tests of the shared real control plane, so there is one of it.
 
