@@ -242,7 +242,6 @@ def test_modules_and_functions_stay_small(path: Path) -> None:
 # Names that stand for the same in each room that has them.
 SHARED_NAMES = {
     **dict.fromkeys(("Object", "Schema", "Crd"), "a dict of JSON; the name says what it is about"),
-    "Environment": "what strategies of the embedded server, and runs of a controller, may know of the world",
     "KindLike": "what names a kind: of a known type where that is returned, of any where an App takes it",
 }
 

@@ -63,4 +63,4 @@ def test_importing_kopylite_loads_no_dependency_at_all() -> None:
 
 def test_declaring_an_operator_loads_neither_the_kubernetes_library_nor_a_server() -> None:
     loaded = loaded_by("from kopylite import App, Context, CustomResource, Kind, Request, Result, Unstructured, watch")
-    assert not loaded & {"kubernetes_asyncio", "aiohttp.web", "prometheus_client", "kopylite.apiserver"}
+    assert not loaded & {"kubernetes_asyncio", "aiohttp.web", "prometheus_client", "kopylite.apiserver", "yaml"}

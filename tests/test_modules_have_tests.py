@@ -31,7 +31,6 @@ WITHOUT = frozenset(
         "codegen.crdinput",
         "crds.jsonschema",
         "devcluster.embedded",
-        "devcluster.kubeconfig",
         "devcluster.simulator.claims",
         "devcluster.simulator.cronjobs",
         "devcluster.simulator.daemonsets",

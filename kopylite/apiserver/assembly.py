@@ -44,7 +44,7 @@ from kopylite.apiserver.outbound.hooks import HookClient
 from kopylite.apiserver.printers.columns import columns_of
 from kopylite.apiserver.request.request import User
 from kopylite.apiserver.resources.registry import Resource
-from kopylite.apiserver.resources.strategy import Environment
+from kopylite.apiserver.resources.strategy import StrategyContext
 from kopylite.apiserver.world import World
 
 
@@ -78,8 +78,8 @@ class ServerParts:
 
     def __init__(self, world: World, access: AccessOptions, *, is_ready: Callable[[], bool]) -> None:
         self.world = world
-        environment = Environment(world.clock, self._objects)
-        for resource in builtin_resources(environment):
+        context = StrategyContext(world.clock, self._objects)
+        for resource in builtin_resources(context):
             resource.columns = resource.columns or columns_of(resource.storage)
             if resource.storage == CRD_STORAGE:
                 _join_crds(resource)

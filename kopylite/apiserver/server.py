@@ -160,7 +160,7 @@ class ApiServer:
 
     def kubeconfig(self, *, namespace: str = "default") -> str:
         """The text of a kubeconfig file for the administrator. Holds the token: write it for its owner only."""
-        return kubeconfig(self.url, self.token, self._certificate(), namespace)
+        return kubeconfig(self.url, {"token": self.token}, self._certificate(), namespace)
 
     def _stored(self, store: ObjectStore | None, clock: Clock) -> ObjectStore:
         if self._file is None:

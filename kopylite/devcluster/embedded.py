@@ -158,12 +158,13 @@ class EmbeddedCluster(Cluster):
 
     def user_kubeconfig(self, user: str, groups: Sequence[str] = ()) -> Path:
         """A kubeconfig for `user`, who may do nothing until RBAC says so. Needs `tls`."""
-        from kopylite.devcluster.kubeconfig import write_kubeconfig
+        from kopylite.apiserver.access.kubeconfig import certificate_user, kubeconfig
 
         if self._authority is None:
             raise UsageError("users are told apart by their certificates: start the control plane, with tls=True")
         path = self.home / f"kubeconfig-{user.replace('/', '-').replace(':', '-')}"
-        write_kubeconfig(path, self.url, self._authority.certificate, self._authority.client(user, groups))
+        client = certificate_user(self._authority.client(user, groups))
+        write_private(path, kubeconfig(self.url, client, self._authority.certificate))
         return path
 
     def snapshot(self) -> Snapshot:

@@ -17,8 +17,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from kopylite.apiserver.access.authority import CertificateAuthority, signing_key
+from kopylite.apiserver.access.kubeconfig import certificate_user, kubeconfig
 from kopylite.devcluster.cluster import Cluster, CrdSource
-from kopylite.devcluster.kubeconfig import write_kubeconfig
 from kopylite.errors import UsageError
 from kopylite.privatefiles import write_private
 from kopylite.testing.process import ServerFailed, ServerProcess
@@ -111,7 +111,8 @@ class EnvTest(Cluster):
         """A kubeconfig for `user`, who may do nothing until RBAC says so."""
         assert self._authority is not None, "start the control plane first"
         path = self.home / f"kubeconfig-{user.replace('/', '-').replace(':', '-')}"
-        write_kubeconfig(path, self.url, self._authority.certificate, self._authority.client(user, groups))
+        client = certificate_user(self._authority.client(user, groups))
+        write_private(path, kubeconfig(self.url, client, self._authority.certificate))
         return path
 
     async def _start_once(self) -> None:
@@ -122,8 +123,8 @@ class EnvTest(Cluster):
         await self._start_etcd()
         await self._start_api_server()
         self.kubeconfig = self.home / "kubeconfig"
-        admin = self._authority.client("kopylite-admin", ["system:masters"])
-        write_kubeconfig(self.kubeconfig, self.url, self._authority.certificate, admin)
+        admin = certificate_user(self._authority.client("kopylite-admin", ["system:masters"]))
+        write_private(self.kubeconfig, kubeconfig(self.url, admin, self._authority.certificate))
         if self._crds:
             await self.install_crds(*self._crds)
         if self._controllers:

@@ -46,10 +46,10 @@ class QueueStatistics:
 class WorkQueue(Generic[K]):
     """Keeps each key once and hands it to one worker at a time; see `state.py` for the rules.
 
-    Guarantees: a key that was added is handed out after the add, unless it is cancelled or the queue shut down; no
-    key is handed out again before `done`; adds during a run make exactly one more run.
+    Guarantees: a key that was added is handed out after the add, unless the queue is shut down; no key is handed out
+    again before `done`; adds during a run make exactly one more run.
 
-    Belongs to one event loop. Every method but get() and drain() returns at once.
+    Belongs to one event loop. Every method but get() returns at once.
 
     Args:
         clock: time and randomness; its monotonic() must run at the speed of the event loop's time.
@@ -69,7 +69,6 @@ class WorkQueue(Generic[K]):
         self._observer = observer or QueueObserver()
         self._state: QueueState[K] = QueueState()
         self._shut_down = False
-        self._drained = asyncio.Event()
         # One future per worker that waits in get(), in the order of their coming.
         self._idle: deque[asyncio.Future[None]] = deque()
         # Set only while somebody is idle: a busy worker looks at the heap itself before it takes the next key.
@@ -125,10 +124,6 @@ class WorkQueue(Generic[K]):
         """Failures of `key` since it was last forgotten."""
         return self._limiter.failures(key)
 
-    def cancel(self, key: K) -> bool:
-        """Take back the run to come of `key`, and say whether there was one. A run in progress goes on."""
-        return self._state.cancel(key)
-
     def get_nowait(self) -> tuple[K, int] | None:
         """The next key to run and its priority, or None when nothing is ready. Call done(key) afterwards.
 
@@ -174,8 +169,6 @@ class WorkQueue(Generic[K]):
         self._observer.done(worked)
         if ready:
             self._wake(1)
-        if self._shut_down and not self._state.any_running():
-            self._drained.set()
 
     def shut_down(self) -> None:
         """Drop all runs to come, ignore further adds, and let every get() raise QueueShutDown. Final."""
@@ -188,13 +181,6 @@ class WorkQueue(Generic[K]):
             waiter = self._idle.popleft()
             if not waiter.done():
                 waiter.set_result(None)
-        if not self._state.any_running():
-            self._drained.set()
-
-    async def drain(self) -> None:
-        """Shut down, and wait until every key that runs is done."""
-        self.shut_down()
-        await self._drained.wait()
 
     def running(self) -> dict[K, float]:
         """The keys that run now, and for how many seconds."""

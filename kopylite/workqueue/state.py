@@ -144,17 +144,6 @@ class QueueState(Generic[K]):
         self._make_ready(key, self._priority[key], since)
         return worked, True
 
-    def cancel(self, key: K) -> bool:
-        """Take back the run to come of `key`, if any, and say whether there was one. A running key runs on."""
-        priority = self._priority.pop(key, None)
-        if priority is None:
-            return False
-        self._waiting.discard(key)
-        self._held.discard(key)
-        self._parked.pop(key, None)
-        self._leave_level(key, priority)
-        return True
-
     def clear(self) -> None:
         """Take back every run to come."""
         self._priority.clear()
@@ -189,10 +178,6 @@ class QueueState(Generic[K]):
             priority = self._priority[key]
             counts[priority] = counts.get(priority, 0) + 1
         return counts
-
-    def any_running(self) -> bool:
-        """Whether a key was taken and is not done."""
-        return bool(self._running)
 
     def running(self) -> dict[K, float]:
         """The running keys and when each was taken."""

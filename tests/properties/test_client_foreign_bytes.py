@@ -11,7 +11,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kopylite.client.config import from_kubeconfig
+from kopylite.client.contexts import from_kubeconfig
 from kopylite.client.execplugin import identity_of
 from kopylite.client.kubeconfig import read_kubeconfig
 from kopylite.client.tls import TlsSettings, build_context

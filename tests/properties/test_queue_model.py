@@ -106,12 +106,6 @@ class Model:
             item.place = self.next_place()
         return now - self.running.pop(key), ready
 
-    def cancel(self, key: str) -> bool:
-        item = self.find(key)
-        if item is not None:
-            self.items.remove(item)
-        return item is not None
-
 
 def place_of(item: Item) -> int:
     assert item.place is not None
@@ -125,7 +119,7 @@ class History:
         self.now = 0.0
         self.state: QueueState[str] = QueueState()
         self.model = Model()
-        # Keys that were added and have not begun a run since, nor been cancelled.
+        # Keys that were added and have not begun a run since.
         self.owed: set[str] = set()
 
     def step(self, what: int, argument: int) -> None:
@@ -139,10 +133,7 @@ class History:
         elif what == 3:
             self.now += 0.5 * (argument % 8)
             assert self.state.promote(self.now) == self.model.promote(self.now)
-        elif what == 4 and argument % 4 == 0:
-            self.owed.discard(key)
-            assert self.state.cancel(key) == self.model.cancel(key)
-        elif what == 4 and argument % 4 == 1:
+        elif what == 4:
             priority, after = PRIORITIES[argument // 8 % 4], DELAYS[2 + argument // 32 % 4]
             self.owed.add(key)
             self.state.hold(key, self.now, priority=priority, after=after)

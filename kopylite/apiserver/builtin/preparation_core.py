@@ -11,7 +11,7 @@ from typing import Any
 
 from kopylite.apiserver.builtin.validation_groups import SYSTEM_PRIORITIES
 from kopylite.apiserver.patching.copying import copied
-from kopylite.apiserver.resources.strategy import Environment
+from kopylite.apiserver.resources.strategy import StrategyContext
 from kopylite.errors import Forbidden
 from kopylite.objects.amounts import parse_quantity
 
@@ -22,7 +22,7 @@ _RESIZABLE = ("containers", "initContainers")
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
 
 
-def create_pod(pod: Object, environment: Environment) -> None:
+def create_pod(pod: Object, context: StrategyContext) -> None:
     spec = pod["spec"]
     status = pod["status"]
     status["phase"] = "Pending"
@@ -34,11 +34,11 @@ def create_pod(pod: Object, environment: Environment) -> None:
                 "reason": "SchedulingGated",
                 "message": "Scheduling is blocked due to non-empty scheduling gates",
                 "lastProbeTime": None,
-                "lastTransitionTime": environment.clock.now().strftime(_TIME),
+                "lastTransitionTime": context.clock.now().strftime(_TIME),
             }
         ]
     status["qosClass"] = qos_class(spec)
-    _set_priority(pod, environment)
+    _set_priority(pod, context)
     add_tolerations(spec)
 
 
@@ -55,10 +55,10 @@ def _tolerates(toleration: Object, taint: str) -> bool:
     return toleration.get("key", "") in ("", taint) and toleration.get("effect", "") in ("", "NoExecute")
 
 
-def _set_priority(pod: Object, environment: Environment) -> None:
+def _set_priority(pod: Object, context: StrategyContext) -> None:
     spec = pod["spec"]
     name = spec.get("priorityClassName")
-    classes = list(environment.objects("priorityclasses.scheduling.k8s.io"))
+    classes = list(context.objects("priorityclasses.scheduling.k8s.io"))
     if name:
         found = next((c for c in classes if c["metadata"]["name"] == name), None)
         if found is None and name not in SYSTEM_PRIORITIES:
@@ -117,7 +117,7 @@ def qos_class(spec: Object) -> str:
     return "Burstable"
 
 
-def update_pod(pod: Object, old: Object, environment: Environment) -> None:
+def update_pod(pod: Object, old: Object, context: StrategyContext) -> None:
     # The scheduler's and kubelet's fields that a PUT of an older copy may lack are kept by admission.
     for field in ("priority", "preemptionPolicy"):
         if field in old["spec"]:
@@ -125,12 +125,12 @@ def update_pod(pod: Object, old: Object, environment: Environment) -> None:
     add_tolerations(pod["spec"])
 
 
-def update_pod_status(pod: Object, old: Object, environment: Environment) -> None:
+def update_pod_status(pod: Object, old: Object, context: StrategyContext) -> None:
     pod["status"].setdefault("qosClass", old["status"].get("qosClass", ""))
     _keep(pod["metadata"], old["metadata"], "ownerReferences")
 
 
-def update_ephemeral_containers(pod: Object, old: Object, environment: Environment) -> None:
+def update_ephemeral_containers(pod: Object, old: Object, context: StrategyContext) -> None:
     containers = pod["spec"].get("ephemeralContainers")
     pod["spec"] = dict(old["spec"])
     if containers is not None:
@@ -138,7 +138,7 @@ def update_ephemeral_containers(pod: Object, old: Object, environment: Environme
     pod["status"] = old["status"]
 
 
-def resize_pod(pod: Object, old: Object, environment: Environment) -> None:
+def resize_pod(pod: Object, old: Object, context: StrategyContext) -> None:
     """`/resize` takes the containers' resources and resize policies only."""
     wanted = {c["name"]: c for field in _RESIZABLE for c in pod["spec"].get(field) or ()}
     pod["spec"] = copied(old["spec"])
@@ -167,69 +167,69 @@ def decode_secret(secret: Object) -> None:
             data[key] = base64.b64encode(text.encode()).decode()
 
 
-def update_secret(secret: Object, old: Object, environment: Environment) -> None:
+def update_secret(secret: Object, old: Object, context: StrategyContext) -> None:
     secret.setdefault("type", old.get("type", "Opaque"))
 
 
-def create_namespace(namespace: Object, environment: Environment) -> None:
+def create_namespace(namespace: Object, context: StrategyContext) -> None:
     namespace["status"]["phase"] = "Active"
     finalizers = namespace["spec"].setdefault("finalizers", [])
     if "kubernetes" not in finalizers:
         finalizers.append("kubernetes")
 
 
-def update_namespace(namespace: Object, old: Object, environment: Environment) -> None:
+def update_namespace(namespace: Object, old: Object, context: StrategyContext) -> None:
     _keep(namespace["spec"], old["spec"], "finalizers")
 
 
-def finalize_namespace(namespace: Object, old: Object, environment: Environment) -> None:
+def finalize_namespace(namespace: Object, old: Object, context: StrategyContext) -> None:
     namespace["status"] = old["status"]
 
 
-def create_persistent_volume(volume: Object, environment: Environment) -> None:
+def create_persistent_volume(volume: Object, context: StrategyContext) -> None:
     volume["status"]["phase"] = "Pending"
-    volume["status"]["lastPhaseTransitionTime"] = environment.clock.now().strftime(_TIME)
+    volume["status"]["lastPhaseTransitionTime"] = context.clock.now().strftime(_TIME)
     _add_finalizer(volume, "kubernetes.io/pv-protection")
 
 
-def update_persistent_volume_status(volume: Object, old: Object, environment: Environment) -> None:
+def update_persistent_volume_status(volume: Object, old: Object, context: StrategyContext) -> None:
     status, before = volume["status"], old["status"]
     changed, ours = status.get("phase") != before.get("phase"), status.get("lastPhaseTransitionTime")
     if not changed and ours is None:
         _keep(status, before, "lastPhaseTransitionTime")
     elif changed and ours in (None, before.get("lastPhaseTransitionTime")):
-        status["lastPhaseTransitionTime"] = environment.clock.now().strftime(_TIME)
+        status["lastPhaseTransitionTime"] = context.clock.now().strftime(_TIME)
 
 
-def create_service_account(account: Object, environment: Environment) -> None:
+def create_service_account(account: Object, context: StrategyContext) -> None:
     """References to secrets have names only."""
     if account.get("secrets"):
         account["secrets"] = [{k: v for k, v in secret.items() if k == "name"} for secret in account["secrets"]]
 
 
-def update_service_account(account: Object, old: Object, environment: Environment) -> None:
-    create_service_account(account, environment)
+def update_service_account(account: Object, old: Object, context: StrategyContext) -> None:
+    create_service_account(account, context)
 
 
-def create_persistent_volume_claim(claim: Object, environment: Environment) -> None:
+def create_persistent_volume_claim(claim: Object, context: StrategyContext) -> None:
     claim["status"]["phase"] = "Pending"
     _normalize_data_sources(claim["spec"])
     _add_finalizer(claim, "kubernetes.io/pvc-protection")
     legacy = "volume.beta.kubernetes.io/storage-class" in (claim["metadata"].get("annotations") or {})
     if "storageClassName" not in claim["spec"] and not legacy:
-        name = _default_class("storageclasses.storage.k8s.io", "storageclass.kubernetes.io", environment)
+        name = _default_class("storageclasses.storage.k8s.io", "storageclass.kubernetes.io", context)
         if name:
             claim["spec"]["storageClassName"] = name
 
 
-def update_persistent_volume_claim(claim: Object, old: Object, environment: Environment) -> None:
+def update_persistent_volume_claim(claim: Object, old: Object, context: StrategyContext) -> None:
     """A bound claim grows only if its storage class allows that."""
     bound = (old.get("status") or {}).get("phase") == "Bound"
     wanted, known = (_requested(c["spec"]) for c in (claim, old))
     if not bound or not wanted or not known or parse_quantity(wanted).value <= parse_quantity(known).value:
         return
     name = old["spec"].get("storageClassName")
-    for storage_class in environment.objects("storageclasses.storage.k8s.io"):
+    for storage_class in context.objects("storageclasses.storage.k8s.io"):
         if storage_class["metadata"]["name"] == name and storage_class.get("allowVolumeExpansion"):
             return
     text = (
@@ -262,11 +262,11 @@ def _normalize_data_sources(spec: Object) -> None:
         spec["dataSource"] = {k: v for k, v in reference.items() if k != "namespace"}
 
 
-def _default_class(storage: str, prefix: str, environment: Environment) -> str:
+def _default_class(storage: str, prefix: str, context: StrategyContext) -> str:
     """The name of the class that its annotation makes the default: the newest one, then by name; "" if none."""
     marked = [
         c["metadata"]
-        for c in environment.objects(storage)
+        for c in context.objects(storage)
         if (c["metadata"].get("annotations") or {}).get(f"{prefix}/is-default-class") == "true"
     ]
     marked.sort(key=lambda m: m["name"])
@@ -274,10 +274,10 @@ def _default_class(storage: str, prefix: str, environment: Environment) -> str:
     return "" if newest is None else str(newest["name"])
 
 
-def create_ingress(ingress: Object, environment: Environment) -> None:
+def create_ingress(ingress: Object, context: StrategyContext) -> None:
     annotated = "kubernetes.io/ingress.class" in (ingress["metadata"].get("annotations") or {})
     if "ingressClassName" not in ingress["spec"] and not annotated:
-        name = _default_class("ingressclasses.networking.k8s.io", "ingressclass.kubernetes.io", environment)
+        name = _default_class("ingressclasses.networking.k8s.io", "ingressclass.kubernetes.io", context)
         if name:
             ingress["spec"]["ingressClassName"] = name
 
@@ -301,7 +301,7 @@ def decode_node(node: Object) -> None:
         spec["podCIDR"] = spec["podCIDRs"][0]
 
 
-def create_node(node: Object, environment: Environment) -> None:
+def create_node(node: Object, context: StrategyContext) -> None:
     taints = node["spec"].setdefault("taints", [])
     taint = {"key": _NOT_READY, "effect": "NoSchedule"}
     if not any(t.get("key") == _NOT_READY and t.get("effect") == "NoSchedule" for t in taints):

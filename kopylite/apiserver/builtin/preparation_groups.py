@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kopylite.apiserver.resources.strategy import Environment
+from kopylite.apiserver.resources.strategy import StrategyContext
 
 Object = dict[str, Any]
 
@@ -24,40 +24,40 @@ def decode_daemon_set(daemon_set: Object) -> None:
     daemon_set["metadata"].setdefault("annotations", {}).setdefault(TEMPLATE_GENERATION, "0")
 
 
-def create_daemon_set(daemon_set: Object, environment: Environment) -> None:
+def create_daemon_set(daemon_set: Object, context: StrategyContext) -> None:
     annotations = daemon_set["metadata"]["annotations"]
     if not annotations[TEMPLATE_GENERATION].isdigit() or int(annotations[TEMPLATE_GENERATION]) < 1:
         annotations[TEMPLATE_GENERATION] = "1"
 
 
-def update_daemon_set(daemon_set: Object, old: Object, environment: Environment) -> None:
+def update_daemon_set(daemon_set: Object, old: Object, context: StrategyContext) -> None:
     generation = int((old["metadata"].get("annotations") or {}).get(TEMPLATE_GENERATION, "0"))
     if daemon_set["spec"]["template"] != old["spec"]["template"]:
         generation += 1
     daemon_set["metadata"].setdefault("annotations", {})[TEMPLATE_GENERATION] = str(generation)
 
 
-def update_deployment(deployment: Object, old: Object, environment: Environment) -> None:
+def update_deployment(deployment: Object, old: Object, context: StrategyContext) -> None:
     """A change of annotations counts as one of the spec: they are copied to replica sets."""
     metadata, before = deployment["metadata"], old["metadata"]
     if (metadata.get("annotations") or {}) != (before.get("annotations") or {}):
         metadata["generation"] = before.get("generation", 0) + 1
 
 
-def update_deployment_status(deployment: Object, old: Object, environment: Environment) -> None:
+def update_deployment_status(deployment: Object, old: Object, context: StrategyContext) -> None:
     if "labels" in old["metadata"]:
         deployment["metadata"]["labels"] = old["metadata"]["labels"]
     else:
         deployment["metadata"].pop("labels", None)
 
 
-def update_endpoint_slice(endpoints: Object, old: Object, environment: Environment) -> None:
+def update_endpoint_slice(endpoints: Object, old: Object, context: StrategyContext) -> None:
     metadata, before = endpoints["metadata"], old["metadata"]
     if (metadata.get("labels") or {}) != (before.get("labels") or {}):
         metadata["generation"] = before.get("generation", 0) + 1
 
 
-def create_job(job: Object, environment: Environment) -> None:
+def create_job(job: Object, context: StrategyContext) -> None:
     """Give the job a selector of its own, unless the user takes care of that."""
     spec, metadata = job["spec"], job["metadata"]
     if spec.get("manualSelector"):
@@ -75,20 +75,20 @@ def create_job(job: Object, environment: Environment) -> None:
     selector.setdefault(CONTROLLER_UID, metadata.get("uid", ""))
 
 
-def create_priority_class(priority_class: Object, environment: Environment) -> None:
+def create_priority_class(priority_class: Object, context: StrategyContext) -> None:
     priority_class["metadata"]["generation"] = 1
 
 
-def update_approval(request: Object, old: Object, environment: Environment) -> None:
+def update_approval(request: Object, old: Object, context: StrategyContext) -> None:
     """`/approval` takes conditions only."""
-    _date_conditions(request, old, environment)
+    _date_conditions(request, old, context)
     conditions = request["status"].get("conditions")
     request["spec"], request["status"] = old["spec"], dict(old["status"])
     if conditions is not None:
         request["status"]["conditions"] = conditions
 
 
-def update_request_status(request: Object, old: Object, environment: Environment) -> None:
+def update_request_status(request: Object, old: Object, context: StrategyContext) -> None:
     """`/status` of a request for a certificate leaves approvals as they are."""
     for kind in ("Approved", "Denied"):
         before = [c for c in old["status"].get("conditions") or () if c.get("type") == kind]
@@ -97,11 +97,11 @@ def update_request_status(request: Object, old: Object, environment: Environment
         if len(before) == len(places):
             for index, condition in zip(places, before, strict=True):
                 conditions[index] = condition
-    _date_conditions(request, old, environment)
+    _date_conditions(request, old, context)
 
 
-def _date_conditions(request: Object, old: Object, environment: Environment) -> None:
-    now = f"{environment.clock.now().isoformat(timespec='seconds')[:19]}Z"
+def _date_conditions(request: Object, old: Object, context: StrategyContext) -> None:
+    now = f"{context.clock.now().isoformat(timespec='seconds')[:19]}Z"
     known = {
         (c.get("type"), c.get("status")): c.get("lastTransitionTime")
         for c in reversed(old["status"].get("conditions") or ())
@@ -113,12 +113,12 @@ def _date_conditions(request: Object, old: Object, environment: Environment) -> 
             condition["lastTransitionTime"] = before or now
 
 
-def freeze_spec(obj: Object, old: Object, environment: Environment) -> None:
+def freeze_spec(obj: Object, old: Object, context: StrategyContext) -> None:
     """The main endpoint changes metadata only."""
     obj["spec"] = old["spec"]
 
 
-def update_csi_driver(driver: Object, old: Object, environment: Environment) -> None:
+def update_csi_driver(driver: Object, old: Object, context: StrategyContext) -> None:
     """A new driver has no generation; it is counted from its first change on."""
     generation = old["metadata"].get("generation", 0)
     if driver["spec"] != old["spec"]:
@@ -130,7 +130,7 @@ def update_csi_driver(driver: Object, old: Object, environment: Environment) -> 
 _PROTECTED_CLASS = "kubernetes.io/vac-protection"
 
 
-def protect_attributes_class(obj: Object, environment: Environment) -> None:
+def protect_attributes_class(obj: Object, context: StrategyContext) -> None:
     finalizers = obj["metadata"].setdefault("finalizers", [])
     if _PROTECTED_CLASS not in finalizers:
         finalizers.append(_PROTECTED_CLASS)
@@ -142,16 +142,16 @@ def decode_lease(lease: Object) -> None:
         lease["spec"].pop(field, None)
 
 
-def create_taint_rule(rule: Object, environment: Environment) -> None:
-    _time_taint(rule["spec"].get("taint") or {}, environment)
+def create_taint_rule(rule: Object, context: StrategyContext) -> None:
+    _time_taint(rule["spec"].get("taint") or {}, context)
 
 
-def create_resource_slice(resource_slice: Object, environment: Environment) -> None:
+def create_resource_slice(resource_slice: Object, context: StrategyContext) -> None:
     for device in resource_slice["spec"].get("devices") or ():
         for taint in device.get("taints") or ():
-            _time_taint(taint, environment)
+            _time_taint(taint, context)
 
 
-def _time_taint(taint: Object, environment: Environment) -> None:
+def _time_taint(taint: Object, context: StrategyContext) -> None:
     if taint.get("timeAdded") is None:
-        taint["timeAdded"] = environment.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        taint["timeAdded"] = context.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")

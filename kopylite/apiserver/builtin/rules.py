@@ -10,16 +10,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kopylite.apiserver.builtin import warnings
-from kopylite.apiserver.resources.strategy import Environment
+from kopylite.apiserver.resources.strategy import StrategyContext
 from kopylite.apiserver.schema.field_errors import FieldError
 from kopylite.apiserver.schema.names import label_errors, path_segment_errors, subdomain_errors
 
 Object = dict[str, Any]
 Decoded = Callable[[Object], None]
-Create = Callable[[Object, Environment], None]
-Update = Callable[[Object, Object, Environment], None]
+Create = Callable[[Object, StrategyContext], None]
+Update = Callable[[Object, Object, StrategyContext], None]
 Validate = Callable[[Object], list[FieldError]]
-ValidateThere = Callable[[Object, Environment], list[FieldError]]
+ValidateThere = Callable[[Object, StrategyContext], list[FieldError]]
 ValidateUpdate = Callable[[Object, Object], list[FieldError]]
 NameErrors = Callable[[str, bool], list[str]]
 

@@ -7,7 +7,7 @@ import ipaddress
 from collections.abc import Callable
 from typing import Any
 
-from kopylite.apiserver.resources.strategy import Environment
+from kopylite.apiserver.resources.strategy import StrategyContext
 
 Object = dict[str, Any]
 
@@ -17,11 +17,11 @@ CLUSTER_IPS = ipaddress.IPv4Network("10.0.0.0/16")
 NODE_PORTS = range(30000, 32768)
 
 
-def create_service(service: Object, environment: Environment) -> None:
-    _allocate(service, environment)
+def create_service(service: Object, context: StrategyContext) -> None:
+    _allocate(service, context)
 
 
-def update_service(service: Object, old: Object, environment: Environment) -> None:
+def update_service(service: Object, old: Object, context: StrategyContext) -> None:
     spec, before = service["spec"], old["spec"]
     _follow_cluster_ip(spec, before)
     if _needs_ip(before) and _needs_ip(spec):
@@ -36,7 +36,7 @@ def update_service(service: Object, old: Object, environment: Environment) -> No
     if _needs_health_check(before) and _needs_health_check(spec):
         _keep_if_missing(spec, before, "healthCheckNodePort")
     _drop_what_the_type_lacks(service, old)
-    _allocate(service, environment)
+    _allocate(service, context)
 
 
 def _follow_cluster_ip(spec: Object, before: Object) -> None:
@@ -82,7 +82,7 @@ def _drop_what_the_type_lacks(service: Object, old: Object) -> None:
         service["status"]["loadBalancer"] = {}
 
 
-def _allocate(service: Object, environment: Environment) -> None:
+def _allocate(service: Object, context: StrategyContext) -> None:
     spec, metadata = service["spec"], service["metadata"]
     if not _needs_ip(spec):
         return
@@ -91,7 +91,7 @@ def _allocate(service: Object, environment: Environment) -> None:
     ports = [p for p in spec.get("ports") or () if "nodePort" not in p] if _gets_node_ports(spec) else []
     wants_check = _needs_health_check(spec) and "healthCheckNodePort" not in spec
     if wants_ip or ports or wants_check:
-        others = [s["spec"] for s in environment.objects("services") if s["metadata"].get("uid") != metadata.get("uid")]
+        others = [s["spec"] for s in context.objects("services") if s["metadata"].get("uid") != metadata.get("uid")]
         seed = int.from_bytes(hashlib.sha256(str(metadata.get("uid", "")).encode()).digest()[:8], "big")
         if wants_ip:
             spec["clusterIP"] = _free_ip({o.get("clusterIP") for o in others}, seed)

@@ -1,4 +1,4 @@
-"""The strategies of the built-in kinds, and the list of all built-in resources. Pure, given an Environment."""
+"""The strategies of the built-in kinds, and the list of all built-in resources. Pure, given an StrategyContext."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kopylite.apiserver.builtin.warnings import DEPRECATED
 from kopylite.apiserver.patching.apply.field_manager import EMPTY
 from kopylite.apiserver.patching.copying import copied
 from kopylite.apiserver.resources.registry import Resource, ScalePaths, Subresource
-from kopylite.apiserver.resources.strategy import Environment
+from kopylite.apiserver.resources.strategy import StrategyContext
 from kopylite.apiserver.schema.field_errors import FieldError
 from kopylite.apiserver.schema.node import SchemaNode
 from kopylite.errors import BadRequest
@@ -36,7 +36,7 @@ class BuiltinStrategy:
     api_version: str
     kind: str
     has_status: bool
-    environment: Environment
+    context: StrategyContext
 
     @cached_property
     def _rules(self) -> KindRules:
@@ -107,7 +107,7 @@ class BuiltinStrategy:
             else:
                 obj.pop("status", None)
         if self._rules.create is not None:
-            self._rules.create(obj, self.environment)
+            self._rules.create(obj, self.context)
         self._codec.forget_empty_lists(obj)
 
     def prepare_update(self, obj: Object, old: Object, subresource: str) -> None:
@@ -124,11 +124,11 @@ class BuiltinStrategy:
                     obj["metadata"]["managedFields"] = owners
         prepare = self._rules.update.get(subresource)
         if prepare is not None:
-            prepare(obj, old, self.environment)
+            prepare(obj, old, self.context)
         self._codec.forget_empty_lists(obj)
 
     def validate_create(self, obj: Object) -> list[FieldError]:
-        found = [e for validate in self._rules.validate_there for e in validate(obj, self.environment)]
+        found = [e for validate in self._rules.validate_there for e in validate(obj, self.context)]
         return found + [e for validate in (*self._rules.validate_new, *self._rules.validate) for e in validate(obj)]
 
     def validate_update(self, obj: Object, old: Object, subresource: str) -> list[FieldError]:
@@ -159,19 +159,19 @@ def _copy(obj: Object, old: Object, field: str) -> None:
 _SCALE = ScalePaths(("spec", "replicas"), ("status", "replicas"), ("spec", "selector"))
 
 
-def builtin_resources(environment: Environment) -> list[Resource]:
+def builtin_resources(context: StrategyContext) -> list[Resource]:
     """Everything that a kube-apiserver serves by default, in the order of its discovery.
 
     Cheap: schemas are parsed when a resource's strategy is first used.
     """
     return [
-        _resource(group["group"], group["version"], entry, environment)
+        _resource(group["group"], group["version"], entry, context)
         for group in data.served()
         for entry in group["resources"]
     ]
 
 
-def _resource(group: str, version: str, entry: Object, environment: Environment) -> Resource:
+def _resource(group: str, version: str, entry: Object, context: StrategyContext) -> Resource:
     kind, plural = entry["kind"], entry["plural"]
     subresources = {
         name: Subresource(name, sub["kind"], tuple(sub["verbs"]), sub.get("group", ""), sub.get("version", ""))
@@ -184,7 +184,7 @@ def _resource(group: str, version: str, entry: Object, environment: Environment)
         kind=kind,
         plural=plural,
         namespaced=entry["namespaced"],
-        load=partial(BuiltinStrategy, api_version, kind, "status" in subresources, environment),
+        load=partial(BuiltinStrategy, api_version, kind, "status" in subresources, context),
         singular=entry["singularName"],
         verbs=tuple(entry["verbs"]),
         short_names=tuple(entry.get("shortNames", ())),

@@ -8,7 +8,7 @@ from typing import Any
 
 from kopylite.apiserver.builtin import checks
 from kopylite.apiserver.builtin.checks import Errors, Object
-from kopylite.apiserver.resources.strategy import Environment
+from kopylite.apiserver.resources.strategy import StrategyContext
 from kopylite.apiserver.schema.field_errors import duplicate, forbidden, invalid, required, too_long, too_many
 from kopylite.apiserver.schema.names import label_errors, label_value_errors, subdomain_errors
 
@@ -258,10 +258,10 @@ def _admin_requests(devices: Object, path: str) -> Errors:
     return found
 
 
-def admin_access(*path: str) -> Callable[[Object, Environment], Errors]:
+def admin_access(*path: str) -> Callable[[Object, StrategyContext], Errors]:
     """What only claims in namespaces of administrators may ask for. Args: path: where the claim's spec is."""
 
-    def check(obj: Object, environment: Environment) -> Errors:
+    def check(obj: Object, context: StrategyContext) -> Errors:
         spec = obj
         for name in path:
             spec = spec.get(name) or {}
@@ -269,7 +269,7 @@ def admin_access(*path: str) -> Callable[[Object, Environment], Errors]:
         if not found:
             return []
         name = obj["metadata"].get("namespace", "")
-        mine = [n["metadata"] for n in environment.objects("namespaces") if n["metadata"]["name"] == name]
+        mine = [n["metadata"] for n in context.objects("namespaces") if n["metadata"]["name"] == name]
         allowed = any((one.get("labels") or {}).get("resource.kubernetes.io/admin-access") == "true" for one in mine)
         return [] if allowed else found
 

@@ -28,7 +28,7 @@ _LONGEST_TOKEN = 2**32
 
 
 def csi_driver_name(field: str, name: str) -> Errors:
-    """The name of a driver: required, at most 63 bytes, a DNS subdomain in any case."""
+    """As in `checks`, in the one text of IsDNS1123SubdomainCaseless (apimachinery, content/dns.go)."""
     if not name:
         return [required(field)]
     found = [too_long(field, 63)] if len(name.encode()) > 63 else []

@@ -1,4 +1,8 @@
-"""WorkList: things to look at, each once; what failed comes back after a growing pause."""
+"""WorkList: things to look at, each once; what failed comes back after a growing pause.
+
+Not the runtime's `workqueue`: the server knows nothing of the runtime that is tested on it, one task needs neither
+priorities nor keys that run, and a common fault would hide from every test that has both.
+"""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ adds it, negative indices count from the end, a path may lack its leading slash 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -19,7 +20,6 @@ MAX_OPERATIONS = 10_000
 MAX_COPIED_BYTES = 3 * 1024 * 1024
 
 _INDEX = re.compile(r"[+-]?\d+")
-_OPERATIONS = frozenset({"add", "remove", "replace", "move", "copy", "test"})
 _GO_KINDS = {dict: "object", str: "string", bool: "bool", int: "number", float: "number"}
 
 
@@ -68,7 +68,7 @@ class _Document:
             name = operation.get("op")
             if not isinstance(name, str) or name not in _OPERATIONS:
                 raise _Refused(f"Unexpected kind: {name}")
-            getattr(self, f"_{name}")(operation)
+            _OPERATIONS[name](self, operation)
         return self._root
 
     def _find(self, path: str) -> tuple[Any, str]:
@@ -169,6 +169,16 @@ def _delete(node: Any, key: str) -> None:
         del node[key]
     else:
         raise _Refused(f"nonexistent key {key!r}")
+
+
+_OPERATIONS: Mapping[str, Callable[[_Document, dict[str, Any]], None]] = {
+    "add": _Document._add,
+    "remove": _Document._remove,
+    "replace": _Document._replace,
+    "move": _Document._move,
+    "copy": _Document._copy,
+    "test": _Document._test,
+}
 
 
 def json_equal(one: Any, other: Any) -> bool:

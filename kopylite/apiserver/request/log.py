@@ -1,4 +1,8 @@
-"""AccessLog: what clients have asked, for tests to look at. The newest requests, in order."""
+"""AccessLog: what clients have asked, for tests of the server. The newest requests, in order.
+
+It has what only the server knows: the target as it was understood, answers, audit annotations. What tests of operators
+see is `devcluster/requestlog.py`, in their words.
+"""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from kopylite.clock import Clock
 
 
 @dataclass(frozen=True, slots=True)
-class Environment:
+class StrategyContext:
     """What a strategy may know about the rest of the world, for the few that need it (IP allocation, say).
 
     Args:

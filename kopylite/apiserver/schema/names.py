@@ -1,4 +1,7 @@
-"""Rules of names: DNS forms, label keys and values, as Kubernetes words them. Pure."""
+"""Rules of names: DNS forms, label keys and values, as Kubernetes words them. Pure.
+
+The words are those of apimachinery's util/validation/validation.go; what only one kind has stands in `builtin/`.
+"""
 
 from __future__ import annotations
 
@@ -34,9 +37,14 @@ _VALUE_TEXT = (
 )
 
 
+def _too_long(text: str, most: int, unit: str = "characters") -> list[str]:
+    # Upstream counts bytes and calls them characters, in all but the newest of its texts.
+    return [f"must be no more than {most} {unit}"] if len(text.encode("utf-8", "replace")) > most else []
+
+
 def subdomain_errors(name: str) -> list[str]:
     """Why `name` is no DNS-1123 subdomain (at most 253 characters)."""
-    errors = ["must be no more than 253 characters"] if len(name.encode("utf-8", "replace")) > 253 else []
+    errors = _too_long(name, 253)
     if not _SUBDOMAIN_RE.fullmatch(name):
         errors.append(_SUBDOMAIN_TEXT)
     return errors
@@ -44,7 +52,7 @@ def subdomain_errors(name: str) -> list[str]:
 
 def label_errors(name: str) -> list[str]:
     """Why `name` is no DNS-1123 label (at most 63 characters)."""
-    errors = ["must be no more than 63 characters"] if len(name.encode("utf-8", "replace")) > 63 else []
+    errors = _too_long(name, 63)
     if not _LABEL_RE.fullmatch(name):
         errors.append("must not contain dots" if _SUBDOMAIN_RE.fullmatch(name) else _LABEL_TEXT)
     return errors
@@ -65,15 +73,15 @@ def label_key_errors(key: str) -> list[str]:
             )
     if not name:
         errors.append("name part must be non-empty")
-    elif len(name.encode("utf-8", "replace")) > 63:
-        errors.append("name part must be no more than 63 bytes")
+    else:
+        errors += [f"name part {text}" for text in _too_long(name, 63, "bytes")]
     if not _NAME_RE.fullmatch(name):
         errors.append(f"name part {_CHARACTERS} {_EXAMPLES}")
     return errors
 
 
 def label_value_errors(value: str) -> list[str]:
-    errors = ["must be no more than 63 bytes"] if len(value.encode("utf-8", "replace")) > 63 else []
+    errors = _too_long(value, 63, "bytes")
     if not _LABEL_VALUE_RE.fullmatch(value):
         errors.append(_VALUE_TEXT)
     return errors
@@ -97,7 +105,7 @@ _DNS1035_TEXT = (
 
 def dns1035_errors(name: str) -> list[str]:
     """Why `name` is no DNS-1035 label (at most 63 characters, starts with a letter)."""
-    errors = ["must be no more than 63 characters"] if len(name.encode("utf-8", "replace")) > 63 else []
+    errors = _too_long(name, 63)
     if not _DNS1035_RE.fullmatch(name):
         errors.append(_DNS1035_TEXT)
     return errors

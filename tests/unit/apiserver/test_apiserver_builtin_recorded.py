@@ -16,11 +16,11 @@ import pytest
 from kopylite.apiserver.builtin.strategies import builtin_resources
 from kopylite.apiserver.patching.apply import update_managed_fields
 from kopylite.apiserver.resources.registry import Resource
-from kopylite.apiserver.resources.strategy import Environment
+from kopylite.apiserver.resources.strategy import StrategyContext
 from kopylite.clock import SYSTEM_CLOCK
 
 RECORDED = Path(__file__).parent / "recorded"
-RESOURCES = {(r.api_version, r.kind): r for r in builtin_resources(Environment(SYSTEM_CLOCK, lambda storage: ()))}
+RESOURCES = {(r.api_version, r.kind): r for r in builtin_resources(StrategyContext(SYSTEM_CLOCK, lambda storage: ()))}
 
 Object = dict[str, Any]
 

@@ -7,14 +7,14 @@ import ipaddress
 from typing import Any
 
 from kopylite.apiserver.builtin.services import CLUSTER_IPS, NODE_PORTS, create_service, update_service
-from kopylite.apiserver.resources.strategy import Environment
+from kopylite.apiserver.resources.strategy import StrategyContext
 from kopylite.clock import SYSTEM_CLOCK
 
 Object = dict[str, Any]
 
 
-def environment(*services: Object) -> Environment:
-    return Environment(SYSTEM_CLOCK, lambda storage: services if storage == "services" else ())
+def environment(*services: Object) -> StrategyContext:
+    return StrategyContext(SYSTEM_CLOCK, lambda storage: services if storage == "services" else ())
 
 
 def service(uid: str = "U", **spec: Any) -> Object:

@@ -9,12 +9,12 @@ import pytest
 
 from kopylite.apiserver.builtin.strategies import BuiltinStrategy, builtin_resources
 from kopylite.apiserver.resources.registry import Resource
-from kopylite.apiserver.resources.strategy import Environment
+from kopylite.apiserver.resources.strategy import StrategyContext
 from kopylite.clock import SYSTEM_CLOCK
 from kopylite.errors import Forbidden
 
 STORED: dict[str, list[dict[str, Any]]] = {}
-ENVIRONMENT = Environment(SYSTEM_CLOCK, lambda storage: STORED.get(storage, []))
+ENVIRONMENT = StrategyContext(SYSTEM_CLOCK, lambda storage: STORED.get(storage, []))
 
 Object = dict[str, Any]
 

@@ -10,7 +10,7 @@ from kopylite.apiserver.builtin.strategies import builtin_resources
 from kopylite.apiserver.crd import definitions as crds
 from kopylite.apiserver.openapi.documents import OpenApi
 from kopylite.apiserver.resources.registry import Registry
-from kopylite.apiserver.resources.strategy import Environment
+from kopylite.apiserver.resources.strategy import StrategyContext
 from kopylite.apiserver.schema.publish import published
 from kopylite.clock import SystemClock
 from tests.unit.apiserver.conftest import finished
@@ -58,7 +58,7 @@ def widget_crd(description: str = "A widget.") -> dict[str, Any]:
 
 def registry(crd: dict[str, Any] | None = None) -> Registry:
     found = Registry()
-    for resource in builtin_resources(Environment(SystemClock(), lambda storage: [])):
+    for resource in builtin_resources(StrategyContext(SystemClock(), lambda storage: [])):
         found.add(resource)
     for resource in crds.crd_resources(crds.establish(crd or widget_crd(), [], "now")):
         found.add(resource)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from kopylite.apiserver.builtin.strategies import builtin_resources
 from kopylite.apiserver.request.protobuf import PROTOBUF, MalformedProtobuf, decode, encode
 from kopylite.apiserver.request.protobuf.layouts import layout_of, message_name
-from kopylite.apiserver.resources.strategy import Environment
+from kopylite.apiserver.resources.strategy import StrategyContext
 from kopylite.clock import SYSTEM_CLOCK
 from tests.conformance.likeness.frames import decode_event, without_zeros
 
@@ -275,7 +275,7 @@ async def test_custom_resources_have_their_metadata_in_protobuf_only(widgets: An
 
 
 def test_every_built_in_kind_its_list_and_its_sub_resources_have_a_message() -> None:
-    environment = Environment(SYSTEM_CLOCK, lambda storage: iter(()))
+    environment = StrategyContext(SYSTEM_CLOCK, lambda storage: iter(()))
     connections = ("attach", "exec", "portforward", "proxy")
     for resource in builtin_resources(environment):
         names = {(resource.api_version, resource.kind)}

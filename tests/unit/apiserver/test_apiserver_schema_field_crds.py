@@ -19,7 +19,7 @@ from kopylite.apiserver.crd import definitions as crds
 from kopylite.apiserver.crd.custom_resources import CustomResourceStrategy
 from kopylite.apiserver.openapi.documents import OpenApi
 from kopylite.apiserver.resources.registry import Registry
-from kopylite.apiserver.resources.strategy import Environment
+from kopylite.apiserver.resources.strategy import StrategyContext
 from kopylite.clock import SystemClock
 from tests.unit.apiserver.conftest import finished
 
@@ -38,7 +38,7 @@ def field_crds() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def crd_strategy() -> crds.CrdStrategy:
-    resources = builtin_resources(Environment(SystemClock(), lambda storage: []))
+    resources = builtin_resources(StrategyContext(SystemClock(), lambda storage: []))
     (resource,) = (r for r in resources if r.plural == "customresourcedefinitions")
     base = resource.strategy
     return base if isinstance(base, crds.CrdStrategy) else crds.CrdStrategy(base)

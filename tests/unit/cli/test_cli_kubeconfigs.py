@@ -13,7 +13,7 @@ from kopylite.client import load_config
 from kopylite.errors import KubeconfigError, UsageError
 from kopylite.privatefiles import write_private
 
-OURS = kubeconfig("https://127.0.0.1:6443", "our-token", b"a CA", "default")
+OURS = kubeconfig("https://127.0.0.1:6443", {"token": "our-token"}, b"a CA")
 THEIRS: dict[str, Any] = {
     "apiVersion": "v1",
     "kind": "Config",

@@ -11,7 +11,8 @@ import yaml
 
 from kopylite.client import config as config_module
 from kopylite.client.addresses import environment_proxy
-from kopylite.client.config import ClientConfig, from_kubeconfig, in_cluster, load_config
+from kopylite.client.config import ClientConfig, in_cluster, load_config
+from kopylite.client.contexts import from_kubeconfig
 from kopylite.client.credentials import StaticCredentials, bearer
 from kopylite.client.kubeconfig import read_kubeconfig
 from kopylite.errors import KubeconfigError

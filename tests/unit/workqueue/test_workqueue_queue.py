@@ -178,24 +178,6 @@ def test_shut_down_drops_what_is_to_come_and_ends_every_wait() -> None:
     clock.run(main)
 
 
-def test_drain_waits_for_the_running_keys_and_only_for_them() -> None:
-    clock = VirtualClock()
-
-    async def main() -> None:
-        queue = make(clock)
-        queue.add("runs")
-        queue.add("waits")
-        await queue.get()
-        async with asyncio.TaskGroup() as group:
-            draining = group.create_task(queue.drain())
-            await asyncio.sleep(5.0)
-            assert not draining.done()
-            queue.done("runs")
-        await make(clock).drain()
-
-    clock.run(main)
-
-
 def test_the_observer_hears_of_every_step_with_its_time() -> None:
     clock = VirtualClock()
     notes = Notes()
@@ -226,14 +208,6 @@ def test_statistics_tell_how_many_keys_are_where_and_for_how_long() -> None:
     assert (found.ready, found.waiting, found.running, found.failing) == (3, 1, 2, 1)
     assert (found.longest_ready, found.longest_running, found.unfinished) == (4.0, 4.0, 5.0)
     assert queue.running() == {"a": 4.0, "b": 1.0}
-
-
-def test_cancel_takes_back_a_run_to_come() -> None:
-    queue = make(VirtualClock())
-    queue.add("a")
-    assert queue.cancel("a")
-    assert not queue.cancel("a")
-    assert queue.get_nowait() is None
 
 
 @pytest.mark.parametrize(

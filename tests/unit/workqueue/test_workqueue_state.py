@@ -100,19 +100,6 @@ def test_low_priority_gets_each_eighth_take_and_never_starves() -> None:
     ]
 
 
-def test_cancel_takes_back_a_run_wherever_the_key_waits_for_it() -> None:
-    state: QueueState[str] = QueueState()
-    state.add("running", 0.0)
-    state.take(0.0)
-    state.add("running", 0.0)
-    state.add("waiting", 0.0, after=1.0)
-    state.add("ready", 0.0)
-    assert [state.cancel(key) for key in ("running", "waiting", "ready", "unknown")] == [True, True, True, False]
-    assert state.promote(9.0) == 0
-    assert state.take(9.0) is None
-    assert state.done("running", 9.0) == (9.0, False)
-
-
 def test_done_of_a_key_that_does_not_run_is_an_error() -> None:
     state: QueueState[str] = QueueState()
     state.add("a", 0.0)

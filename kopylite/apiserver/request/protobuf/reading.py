@@ -38,8 +38,8 @@ def decode(body: bytes) -> dict[str, Any]:
             "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"
         )
     try:
-        envelope = {number: value for number, _, value in _fields(body[len(MAGIC) :])}
-        type_meta = {number: value.decode() for number, _, value in _fields(envelope.get(1, b""))}
+        envelope = {number: value for number, _, value in wire_fields(body[len(MAGIC) :])}
+        type_meta = {number: value.decode() for number, _, value in wire_fields(envelope.get(1, b""))}
         api_version, kind = type_meta.get(1, ""), type_meta.get(2, "")
         obj = _message(message_name(api_version, kind), envelope.get(2, b""))
     except (KeyError, IndexError, TypeError, ValueError, struct.error, AttributeError) as error:
@@ -47,7 +47,7 @@ def decode(body: bytes) -> dict[str, Any]:
     return {"apiVersion": api_version, "kind": kind, **obj}
 
 
-def _fields(data: bytes) -> Iterator[tuple[int, int, Any]]:
+def wire_fields(data: bytes) -> Iterator[tuple[int, int, Any]]:
     """(field number, wire type, value): an int for varints, bytes for everything else."""
     position = 0
     while position < len(data):
@@ -90,9 +90,9 @@ def _message(name: str, data: bytes) -> Any:
         return special(data)
     layout = layout_of(name)
     if is_list(layout):
-        return [value.decode() for number, _, value in _fields(data) if number == 1]
+        return [value.decode() for number, _, value in wire_fields(data) if number == 1]
     obj: Message = {}
-    for number, _, value in _fields(data):
+    for number, _, value in wire_fields(data):
         field = layout.get(number)
         if field is not None:
             _take(obj, field, value)
@@ -106,7 +106,7 @@ def _take(obj: Message, field: WireField, value: Any) -> None:
     elif kind == "many":
         obj.setdefault(name, []).append(_value(of, value))
     elif kind == "map":
-        entry = {number: inner for number, _, inner in _fields(value)}
+        entry = {number: inner for number, _, inner in wire_fields(value)}
         obj.setdefault(name, {})[entry.get(1, b"").decode()] = _value(of, entry.get(2, b""))
     else:
         obj[name] = _value(of, value)
@@ -127,7 +127,7 @@ def _value(of: str, value: Any) -> Any:
 
 
 def _numbers(data: bytes) -> dict[int, Any]:
-    return {number: value for number, _, value in _fields(data)}
+    return {number: value for number, _, value in wire_fields(data)}
 
 
 def _time(data: bytes) -> str | None:
@@ -189,14 +189,16 @@ def _schema_or_bool(data: bytes) -> Any:
 
 
 def _schema_or_array(data: bytes) -> Any:
-    found = [(number, _schema(value)) for number, _, value in _fields(data)]
+    found = [(number, _schema(value)) for number, _, value in wire_fields(data)]
     single = next((value for number, value in found if number == 1), None)
     return single if single is not None else [value for number, value in found if number == 2]
 
 
 def _schema_or_strings(data: bytes) -> Any:
     found = _numbers(data)
-    return _schema(found[1]) if 1 in found else [value.decode() for number, _, value in _fields(data) if number == 2]
+    return (
+        _schema(found[1]) if 1 in found else [value.decode() for number, _, value in wire_fields(data) if number == 2]
+    )
 
 
 _SPECIAL: dict[str, Callable[[bytes], Any]] = {

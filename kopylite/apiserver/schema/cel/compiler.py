@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, get_args
 
 from kopylite.apiserver.schema.cel import closures, costs, macros
 from kopylite.apiserver.schema.cel.addresses import FORMAT_NAMES
@@ -110,8 +110,7 @@ class _Compiler:
         return self._result
 
     def visit(self, node: Node, scope: Bindings) -> Part:
-        method: Callable[[Any, Bindings], Part] = getattr(self, f"_{type(node).__name__.lower()}")
-        return method(node, scope)
+        return _VISITS[type(node)](self, node, scope)
 
     def _check(self, message: str, at: int) -> None:
         if message:
@@ -176,7 +175,7 @@ class _Compiler:
             run = closures.binary(operator, left.run, right.run)
         return Part(run, shape, costs.bounded(cost))
 
-    def _listof(self, node: ListOf, scope: Bindings) -> Part:
+    def _list(self, node: ListOf, scope: Bindings) -> Part:
         items = [self.visit(item, scope) for item in node.items]
         shapes = {item.shape.kind for item in items}
         element = items[0].shape if len(shapes) == 1 else DYN
@@ -188,7 +187,7 @@ class _Compiler:
         known = element if items and not node.optional else DYN
         return Part(run, Shape("list", element=known, most=len(items)), cost)
 
-    def _mapof(self, node: MapOf, scope: Bindings) -> Part:
+    def _map(self, node: MapOf, scope: Bindings) -> Part:
         pairs = [(self.visit(key, scope), self.visit(value, scope)) for key, value in node.entries]
         run = closures.map_of([(key.run, value.run) for key, value in pairs], node.optional)
         cost = sum(key.cost + value.cost for key, value in pairs) + costs.MAP
@@ -235,7 +234,7 @@ class _Compiler:
         known = operand.shape.kind in ("list", "map")
         return Part(closures.index(operand.run, index.run), (operand.shape.element or DYN) if known else DYN, cost)
 
-    def _callexpr(self, node: CallExpr, scope: Bindings) -> Part:
+    def _call(self, node: CallExpr, scope: Bindings) -> Part:
         function = "exists_one" if node.function == "existsOne" else node.function
         if node.target is None:
             return self._global_call(node, scope)
@@ -340,6 +339,23 @@ class _Compiler:
         body = self.visit(node.args[1], {**scope, name: DYN})
         run = macros.optional_map(target.run, name, body.run, flat=node.function == "optFlatMap")
         return Part(run, DYN, costs.bounded(2 * target.cost + body.cost + 5))
+
+
+_VISITS: Mapping[type, Callable[[_Compiler, Any, Bindings], Part]] = {
+    Literal: _Compiler._literal,
+    Name: _Compiler._name,
+    Select: _Compiler._select,
+    Index: _Compiler._index,
+    CallExpr: _Compiler._call,
+    ListOf: _Compiler._list,
+    MapOf: _Compiler._map,
+    Unary: _Compiler._unary,
+    Binary: _Compiler._binary,
+    Ternary: _Compiler._ternary,
+    Struct: _Compiler._struct,
+}
+# A node that nothing compiles is an error of ours: at the import, and not in the first rule that has one.
+assert _VISITS.keys() == {*get_args(Node)}
 
 
 def _looping(function: str, loop: Loop, parts: list[Part], target: Shape) -> tuple[Run, Shape]:
