@@ -1,4 +1,4 @@
-"""An operator without typed models of kubernetes_asyncio runs without that library, which takes a second to import."""
+"""An operator without typed models of kubernetes_asyncio runs without that library."""
 
 from __future__ import annotations
 
