@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 import uvloop
@@ -105,6 +106,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("real"))
         elif item.get_closest_marker("spread") is None:
             item.add_marker(pytest.mark.xdist_group(item.nodeid.split("::")[0]))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_report_to_serializable() -> Generator[None, Any, Any]:
+    """A lone surrogate in what a test logged would end xdist, and all tests with it."""
+    return told((yield))
+
+
+def told(data: Any) -> Any:
+    """A report as it can be sent to another process."""
+    if isinstance(data, str):
+        return data.encode(errors="backslashreplace").decode()
+    if isinstance(data, dict):
+        return {told(key): told(value) for key, value in data.items()}
+    if isinstance(data, (list, tuple)):
+        return type(data)(map(told, data))
+    return data
 
 
 def needs_the_real_cluster(item: pytest.Item) -> bool:

@@ -225,7 +225,9 @@ class Process:
         while True:
             theirs = {fd for loop in self.others for fd in watched_files(loop)}
             more = [name for fd, name in open_files().items() if fd not in theirs and self.files.get(fd) != name]
-            threads = [one for one in threading.enumerate() if one not in self.threads and not _is_pooled(one)]
+            pooled = {thread for loop in self.others for thread in executors_threads(loop)}
+            new = [one for one in threading.enumerate() if one not in self.threads and one not in pooled]
+            threads = [one for one in new if not _is_pooled(one)]
             found = [f"open {name}" for name in more] + [f"thread {one.name} ({_target(one)})" for one in threads]
             if not found or time.monotonic() > deadline:
                 return found
@@ -238,6 +240,11 @@ class Process:
 def watched_files(loop: Any) -> list[int]:
     """The descriptors that an event loop reads and writes: the connections of a cluster that tests share, for one."""
     return [] if loop.is_closed() else list(getattr(getattr(loop, "_selector", None), "_fd_to_key", ()))
+
+
+def executors_threads(loop: Any) -> set[threading.Thread]:
+    """The workers of a loop's default executor, as long as the loop is open."""
+    return set() if loop.is_closed() else set(getattr(getattr(loop, "_default_executor", None), "_threads", ()))
 
 
 def _is_pooled(thread: threading.Thread) -> bool:

@@ -177,3 +177,12 @@ def test_what_a_loop_of_others_opens_is_theirs(monkeypatch: pytest.MonkeyPatch) 
         finally:
             loop.remove_reader(theirs.fileno())
             theirs.close()
+
+
+def test_a_worker_of_a_loop_of_others_is_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.leftovers.PATIENCE", 0.0)
+    with asyncio.Runner() as runner:
+        before, known = Process([runner.get_loop()]), Process()
+        runner.run(asyncio.to_thread(bool))
+        assert before.left() == []
+        assert known.left() == ["thread asyncio_0 (_worker)"]
