@@ -345,6 +345,7 @@ async def for_ever_in_a_shield(ctx: Any, request: Request) -> None:
 
 
 @pytest.mark.parametrize("reconcile", [for_ever, for_ever_whatever_comes, for_ever_in_a_shield])
+@pytest.mark.leaves("a run that nothing ends is what it is about")
 async def test_a_run_that_swallows_its_cancellation_is_named_and_left(
     reconcile: Callable[..., Awaitable[None]], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
