@@ -21,6 +21,7 @@ from kopylite.apiserver.admission.conversion import Versions
 from kopylite.apiserver.admission.limit_ranges import LimitRanger
 from kopylite.apiserver.admission.mutating_policies import MutatingPolicies
 from kopylite.apiserver.admission.pod_security import PodSecurity
+from kopylite.apiserver.admission.quotas import Quotas
 from kopylite.apiserver.admission.runtime_classes import RuntimeClasses
 from kopylite.apiserver.admission.validating_policies import ValidatingPolicies
 from kopylite.apiserver.admission.webhooks import Webhooks
@@ -104,6 +105,7 @@ class ServerParts:
             webhooks.mutate_deletion,
             ValidatingPolicies(world, versions, authorizer.authorize),
             webhooks.validate,
+            Quotas(world).admit,
         ]
         CrdServing(world, self.core.deleter)
         self.api_services = ApiServices(world)

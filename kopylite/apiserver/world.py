@@ -109,6 +109,7 @@ class World:
         mutating: admission plug-ins that may change `obj` in place; before validation.
         validating: plug-ins that may only refuse (raise ApiError); after validation.
         convert: asks the conversion webhooks of CRDs.
+        counts_quotas: somebody keeps the status of quotas at what their namespaces use.
     """
 
     store: ObjectStore
@@ -119,6 +120,7 @@ class World:
     mutating: list[Callable[[Admission], Awaitable[None]]] = field(default_factory=list)
     validating: list[Callable[[Admission], Awaitable[None]]] = field(default_factory=list)
     convert: Convert | None = None
+    counts_quotas: bool = False
 
     async def prepare(self, resource: Resource, records: Iterable[StoredObject]) -> None:
         """Have records converted that a webhook must convert: after that, `object_in` shows them.

@@ -12,7 +12,9 @@ from collections.abc import Callable
 import pytest
 
 from kopylite.apiserver.builtin.cron import schedule_problem
+from kopylite.apiserver.builtin.data import DEFINITIONS, SCHEMAS
 from kopylite.apiserver.builtin.defaults_core import pull_policy
+from kopylite.apiserver.patching.strategic import strategic_merge
 from kopylite.apiserver.request.bodies import from_json
 from kopylite.apiserver.request.protobuf import decode
 from kopylite.apiserver.request.selectors import parse_field_selector, parse_label_selector
@@ -21,6 +23,7 @@ from kopylite.apiserver.schema.cel.shapes import parse_duration, parse_time
 from kopylite.apiserver.schema.formats import _FORMATS, conforms
 from kopylite.apiserver.schema.jsonpath import compile_path
 from kopylite.apiserver.schema.names import label_key_errors, label_value_errors, subdomain_errors
+from kopylite.apiserver.schema.node import SchemaNode
 from kopylite.apiserver.schema.regex import compile_go
 from kopylite.apiserver.writes.metadata import drop_duplicate_owners
 from kopylite.objects.amounts import canonical
@@ -82,3 +85,17 @@ def test_thousands_of_owners_are_compared_in_linear_time() -> None:
         return time.thread_time() - start
 
     assert min(spent(20_000) for _ in range(3)) < 9 * min(spent(5_000) for _ in range(3)) + 0.02
+
+
+def test_thousands_of_list_items_are_merged_in_linear_time() -> None:
+    schema = SchemaNode(SCHEMAS["io.k8s.api.core.v1.Container"], DEFINITIONS)
+
+    def spent(count: int) -> float:
+        given = [{"name": f"a{i}", "value": "v"} for i in range(count)]
+        deleted = [{"name": f"a{i}", "$patch": "delete"} for i in range(count // 2)]
+        start = time.thread_time()
+        assert strategic_merge({"env": given}, {"env": given}, schema) == {"env": given}
+        assert len(strategic_merge({"env": given}, {"env": deleted}, schema)["env"]) == count - count // 2
+        return time.thread_time() - start
+
+    assert min(spent(8_000) for _ in range(3)) < 9 * min(spent(2_000) for _ in range(3)) + 0.02

@@ -27,7 +27,9 @@ Object = dict[str, Any]
 class Quotas:
     """The quotas of all namespaces.
 
-    Usage is counted when it is asked for, from what is stored: nobody can slip in between.
+    Where the quota controller runs, usage is counted when it is asked for, from what is stored: nobody can slip in
+    between. Where it does not, the status of a quota counts as upstream: what it has as `hard` and `used`, to which
+    each request that is let in adds, and which only others make less.
     """
 
     def __init__(self, world: World) -> None:
@@ -52,28 +54,47 @@ class Quotas:
         storage = call.resource.storage
         if obj is None or call.target.subresource not in ("", "resize") or (old and storage not in _GROWING):
             return
+        kept: list[tuple[Object, Amounts]] = []
         for quota in self.of(call.target.namespace):
             if in_scope(quota, storage, obj):
-                self._check(admission, quota, storage, obj, old)
+                used = self._check(admission, quota, storage, obj, old)
+                kept += [(quota, used)] if used else []
+        if not admission.dry_run and not self._world.counts_quotas:
+            for quota, used in kept:
+                self._keep(quota, used)
 
-    def _check(self, admission: Admission, quota: Object, storage: str, obj: Object, old: Object | None) -> None:
-        hard = quantities((quota.get("status") or {}).get("hard") or quota["spec"].get("hard"))
+    def _check(self, admission: Admission, quota: Object, storage: str, obj: Object, old: Object | None) -> Amounts:
+        """What is used with the request, of each resource that it takes. Raises Forbidden."""
+        status, counted = quota.get("status") or {}, self._world.counts_quotas
+        hard = quantities(status.get("hard") or (quota["spec"].get("hard") if counted else None))
         name = quota["metadata"]["name"]
         if storage == "pods" and old is None and (missing := unspecified(obj["spec"], hard)):
             raise forbidden(admission, f"failed quota: {name}: must specify {missing}")
+        unknown = [] if counted else [key for key in hard if counted_by(key) == storage]
+        if unknown and not set(unknown) <= set(status.get("used") or ()):
+            raise forbidden(admission, f"status unknown for quota: {name}, resources: {','.join(sorted(unknown))}")
         wanted = usage_of(storage, obj)
         if old is not None:
             wanted = add(wanted, usage_of(storage, old), sign=-1)
         wanted = {key: quantity for key, quantity in wanted.items() if key in hard and quantity.value > 0}
         if not wanted:
-            return
-        used = self.used(quota, {key: hard[key] for key in wanted})
+            return {}
+        used = self.used(quota, {key: hard[key] for key in wanted}) if counted else quantities(status["used"])
         after = add(used, wanted)
         exceeded = sorted(key for key in wanted if after[key].value > hard[key].value)
         if exceeded:
             parts = (_shown(amounts, exceeded) for amounts in (wanted, used, hard))
             text = "exceeded quota: {}, requested: {}, used: {}, limited: {}"
             raise forbidden(admission, text.format(name, *parts))
+        return after
+
+    def _keep(self, quota: Object, used: Amounts) -> None:
+        metadata, store = quota["metadata"], self._world.store
+        key = f"{metadata['namespace']}/{metadata['name']}"
+        record = store.get(STORAGE, key)
+        assert record is not None, "nothing was awaited since it was read"
+        status = {**quota["status"], "used": {name: amount.text() for name, amount in used.items()}}
+        store.update(STORAGE, key, {**quota, "status": status}, record, encoding_version=record.encoding_version)
 
     def _records(self, storage: str, namespace: str) -> Iterator[Any]:
         store = self._world.store

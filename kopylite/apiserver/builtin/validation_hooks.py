@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
 from kopylite.apiserver.builtin import checks
+from kopylite.apiserver.builtin.admission_types import REQUEST
 from kopylite.apiserver.builtin.checks import Errors, Object
 from kopylite.apiserver.schema.cel.overloads import type_name
 from kopylite.apiserver.schema.cel.program import CompileProblem, Program
-from kopylite.apiserver.schema.cel.shapes import DYN
+from kopylite.apiserver.schema.cel.shapes import DYN, Shape
 from kopylite.apiserver.schema.field_errors import duplicate, invalid, required, too_many
 from kopylite.apiserver.schema.names import (
     dns1035_errors,
     subdomain_errors,
 )
 
-HOOK_VARIABLES = frozenset({"object", "oldObject", "request", "authorizer"})
+HOOK_VARIABLES: Mapping[str, Shape] = {"object": DYN, "oldObject": DYN, "request": REQUEST, "authorizer": DYN}
+_GO_NAMES = {"null": "null_type"}
 _OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 
 
@@ -171,13 +174,13 @@ def _review_versions(webhook: Object, path: str) -> Errors:
     return found
 
 
-def conditions(owner: Object, path: str, variables: frozenset[str]) -> Errors:
+def conditions(owner: Object, path: str, variables: Mapping[str, Shape]) -> Errors:
     conditions = owner.get("matchConditions") or ()
     found: Errors = [too_many(f"{path}.matchConditions", len(conditions), 64)] if len(conditions) > 64 else []
     names: set[str] = set()
     for index, condition in enumerate(conditions):
         where = f"{path}.matchConditions[{index}]"
-        found += expression(condition["expression"], f"{where}.expression", variables, yields="bool")
+        found += expression(condition["expression"], f"{where}.expression", variables, yields=("bool",))
         name = condition["name"]
         found += checks.qualified_name(f"{where}.name", name) if name else [required(f"{where}.name")]
         if name and name in names:
@@ -186,18 +189,23 @@ def conditions(owner: Object, path: str, variables: frozenset[str]) -> Errors:
     return found
 
 
-def expression(source: str, path: str, variables: frozenset[str], missing: str = "", *, yields: str = "") -> Errors:
+def expression(
+    source: str, path: str, variables: Mapping[str, Shape], missing: str = "", *, yields: Sequence[str] = ()
+) -> Errors:
     """A CEL expression: needed, of CEL's grammar, and of known names.
 
     Args:
-        yields: the type of its value, as far as that is known before it is evaluated; "" for any.
+        variables: what it sees, with the types.
+        yields: the types that its value may have, as far as that is known before it is evaluated; none for any.
     """
     if not source.strip():
         return [required(path, missing)]
     try:
-        program = Program(source, dict.fromkeys(variables, DYN))
+        program = Program(source, variables)
     except CompileProblem as problem:
         return [invalid(path, source, f"compilation failed: {problem}")]
-    if yields and program.shape.kind not in (yields, "dyn") and type_name(program.shape):
-        return [invalid(path, source, f"must evaluate to {yields} but got {type_name(program.shape)}")]
-    return []
+    found = "dyn" if program.untyped else type_name(program.shape)
+    if not yields or not found or found in yields:
+        return []
+    wanted = yields[0] if len(yields) == 1 else f"one of [{' '.join(_GO_NAMES.get(name, name) for name in yields)}]"
+    return [invalid(path, source, f"must evaluate to {wanted} but got {_GO_NAMES.get(found, found)}")]

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from kopylite.apiserver.builtin import checks
+from kopylite.apiserver.builtin.admission_types import NAMESPACE, struct
 from kopylite.apiserver.builtin.checks import Errors, Object
 from kopylite.apiserver.builtin.validation_hooks import HOOK_VARIABLES, conditions, expression, hook_rule
 from kopylite.apiserver.schema.cel.functions import STRUCTS
+from kopylite.apiserver.schema.cel.program import Program
+from kopylite.apiserver.schema.cel.shapes import DYN, Shape
 from kopylite.apiserver.schema.field_errors import duplicate, forbidden, invalid, required, unsupported
 from kopylite.apiserver.schema.names import dns1035_errors, label_key_errors, path_segment_errors, subdomain_errors
 
-_POLICY_VARIABLES = HOOK_VARIABLES | {"params", "namespaceObject", "variables"}
 _RESERVED = frozenset(
     {"true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import",
      "let", "loop", "package", "namespace", "return", "var", "void", "while"}
@@ -54,16 +57,28 @@ def _policy(spec: Object) -> Errors:
     return found
 
 
-def _variables(spec: Object) -> Errors:
-    found = conditions(spec, "spec", _names(spec))
+def _scope(spec: Object) -> dict[str, Shape]:
+    """What expressions may name: parameters only where the policy has some."""
+    params = {} if spec.get("paramKind") is None else {"params": DYN}
+    return {**HOOK_VARIABLES, "namespaceObject": NAMESPACE, **params}
+
+
+def _variables(spec: Object, scope: dict[str, Shape]) -> Errors:
+    """Puts the variables of the policy into the scope; each sees those before it."""
+    found = conditions(spec, "spec", scope)
+    declared: dict[str, Shape] = {}
+    if spec.get("variables") or "mutations" in spec:
+        scope["variables"] = struct()
     for index, variable in enumerate(spec.get("variables") or ()):
-        path, name = f"spec.variables[{index}]", variable["name"]
+        path, name, source = f"spec.variables[{index}]", variable["name"], variable["expression"]
         if not name.strip():
             found.append(required(f"{path}.name", "name is not specified"))
         elif not _IDENTIFIER.fullmatch(name) or name in _RESERVED:
             found.append(invalid(f"{path}.name", name, "must be a valid CEL identifier"))
-        text = "expression is not specified"
-        found += expression(variable["expression"], f"{path}.expression", _names(spec), text)
+        problems = expression(source, f"{path}.expression", scope, "expression is not specified")
+        declared[name] = DYN if problems else Program(source, scope).shape
+        scope["variables"] = struct(**declared)
+        found += problems
     return found
 
 
@@ -93,13 +108,14 @@ def _param_kind(kind: Object, path: str) -> Errors:
 
 def validating_policy(obj: Object) -> Errors:
     spec = obj["spec"]
-    found = _policy(spec) + _variables(spec)
+    scope = _scope(spec)
+    found = _policy(spec) + _variables(spec, scope)
     validations, annotations = spec.get("validations") or (), spec.get("auditAnnotations") or ()
     if not validations and not annotations:
         text = "validations or auditAnnotations must contain at least one item"
         return [*found, required("spec.validations", text), required("spec.auditAnnotations", text)]
     for index, validation in enumerate(validations):
-        found += _validation(validation, f"spec.validations[{index}]", _names(spec))
+        found += _validation(validation, f"spec.validations[{index}]", scope)
     if len(annotations) > 20:
         text = "must not have more than 20 auditAnnotations"
         found.append(invalid("spec.auditAnnotations", list(annotations), text))
@@ -112,26 +128,22 @@ def validating_policy(obj: Object) -> Errors:
         else:
             found.append(invalid(f"{path}.key", key, "requires metadata.name be non-empty"))
         text = "valueExpression is not specified"
-        found += expression(annotation["valueExpression"], f"{path}.valueExpression", _names(spec), text)
+        where = f"{path}.valueExpression"
+        found += expression(annotation["valueExpression"], where, scope, text, yields=("string", "null"))
         if key in keys:
             found.append(duplicate(f"{path}.key", key))
         keys.add(key)
     return found
 
 
-def _names(spec: Object) -> frozenset[str]:
-    """What expressions may name: parameters only where the policy has some."""
-    return _POLICY_VARIABLES if spec.get("paramKind") is not None else _POLICY_VARIABLES - {"params"}
-
-
-def _validation(validation: Object, path: str, names: frozenset[str]) -> Errors:
+def _validation(validation: Object, path: str, scope: Mapping[str, Shape]) -> Errors:
     text = "expression is not specified"
-    found = expression(validation["expression"], f"{path}.expression", names, text, yields="bool")
+    found = expression(validation["expression"], f"{path}.expression", scope, text, yields=("bool",))
     message, computed = validation.get("message", ""), validation.get("messageExpression", "")
     if computed and not computed.strip():
         found.append(invalid(f"{path}.messageExpression", computed, "must be non-empty if specified"))
     elif computed:
-        found += expression(computed, f"{path}.messageExpression", names, yields="string")
+        found += expression(computed, f"{path}.messageExpression", scope, yields=("string",))
     if message and not message.strip():
         found.append(invalid(f"{path}.message", message, "must be non-empty if specified"))
     elif "\n" in message.strip() or "\r" in message.strip():
@@ -148,7 +160,8 @@ def _mutable(match: Object | None, path: str) -> Errors:
 
 def mutating_policy(obj: Object) -> Errors:
     spec = obj["spec"]
-    found = _policy(spec) + _mutable(spec.get("matchConstraints"), "spec.matchConstraints") + _variables(spec)
+    scope = _scope(spec)
+    found = _policy(spec) + _mutable(spec.get("matchConstraints"), "spec.matchConstraints") + _variables(spec, scope)
     mutations = spec.get("mutations") or ()
     if not mutations:
         found.append(required("spec.mutations", "mutations must contain at least one item"))
@@ -162,7 +175,7 @@ def mutating_policy(obj: Object) -> Errors:
             found.append(required(f"{path}.{ours}", f"must be specified when patchType is {kind}"))
         else:
             source = mutation[ours].get("expression", "")
-            found += expression(source, f"{path}.{ours}.expression", _names(spec) | STRUCTS)
+            found += expression(source, f"{path}.{ours}.expression", {**scope, **dict.fromkeys(STRUCTS, DYN)})
         other = next(field for field in _MUTATIONS.values() if field != ours)
         if mutation.get(other) is not None:
             text = f"must not be specified when patchType is {kind}"

@@ -19,7 +19,7 @@ RESYNC_SECONDS = 10.0
 
 
 class QuotaController:
-    """Where it runs, quotas are enforced too."""
+    """Where it runs, what is stored counts for admission, and not what quotas say."""
 
     def __init__(self, core: Core) -> None:
         self._world = core.world
@@ -29,7 +29,7 @@ class QuotaController:
         self._work: WorkList[str] = WorkList("resource quotas", self._attempt)
 
     def begin(self) -> None:
-        self._world.validating.append(self._quotas.admit)
+        self._world.counts_quotas = True
         for key in self._collection(STORAGE).keys:
             self._work.add(key.partition("/")[0])
 

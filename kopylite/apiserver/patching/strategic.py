@@ -172,7 +172,14 @@ def _identity(element: Any, key: str) -> Any:
         raise _problem(f"expected a map[string]interface {{}}, but received a {_GO_KINDS[type(element)]}")
     if key not in element:
         raise _problem(f"map: {go_text(element)} does not contain declared merge key: {key}")
-    return element[key]
+    return _comparable(element[key])
+
+
+def _comparable(value: Any) -> Any:
+    """Raises ApiError: it is a list or a map, which identifies nothing."""
+    if isinstance(value, (dict, list)):
+        raise _problem(f"expected a scalar as merge key, but received a {_GO_KINDS[type(value)]}")
+    return value
 
 
 def _merge_list(current: list[Any], patch: list[Any], field: SchemaNode | None, *, deleting: bool = False) -> list[Any]:
@@ -180,17 +187,20 @@ def _merge_list(current: list[Any], patch: list[Any], field: SchemaNode | None, 
         return current
     if _element_type(current, patch) is not dict:
         if deleting:
-            return [v for v in current if v not in patch]
+            gone = set(patch)
+            return [v for v in current if v not in gone]
         return _ordered(list(dict.fromkeys([*current, *patch])), patch, current, "")
     key = field.patch_merge_key if field is not None else ""
     if not key:
         raise _problem("cannot merge lists without merge key for ")
     before, additions = _apply_directives(current, patch, key)
     merged = list(before)
+    places = {_comparable(e.get(key)): i for i, e in reversed(list(enumerate(merged)))}
     for element in additions:
         identity = _identity(element, key)
-        index = next((i for i, e in enumerate(merged) if e.get(key) == identity), None)
+        index = places.get(identity)
         if index is None:
+            places[identity] = len(merged)
             merged.append(_clean(element))
         else:
             merged[index] = _merge_map(merged[index], element, field.items if field is not None else None)
@@ -210,12 +220,12 @@ def _apply_directives(current: list[Any], patch: list[Any], key: str) -> tuple[l
     """Take the `$patch` elements out of a list patch; returns what they leave of the current list, and the rest."""
     replace = False
     rest = []
+    deleted: set[Any] = set()
     for element in patch:
         if PATCH not in element:
             rest.append(element)
         elif element[PATCH] == "delete":
-            identity = _identity(element, key)
-            current = [e for e in current if e.get(key) != identity]
+            deleted.add(_identity(element, key))
         elif element[PATCH] == "replace":
             replace = True
         elif element[PATCH] == "merge":
@@ -223,7 +233,9 @@ def _apply_directives(current: list[Any], patch: list[Any], key: str) -> tuple[l
         else:
             raise _problem(f"unknown patch type: {go_text(element[PATCH])} in map: {go_text(element)}")
     # The replacing list is final: nothing is merged into it any more.
-    return (rest, []) if replace else (current, rest)
+    if replace:
+        return rest, []
+    return [e for e in current if _comparable(e.get(key)) not in deleted] if deleted else current, rest
 
 
 def _ordered(merged: list[Any], order: list[Any], before: list[Any], key: str) -> list[Any]:

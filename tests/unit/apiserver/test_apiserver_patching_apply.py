@@ -256,3 +256,11 @@ def test_a_value_that_does_not_fit_its_schema_is_one_changed_field() -> None:
     update_managed_fields(new, live, schema=listed, manager="other", api_version="v1", subresource="", now=T1)
     fields = {entry["manager"]: entry["fieldsV1"] for entry in new["metadata"]["managedFields"]}
     assert fields["other"] == {"f:a": {}}
+
+
+def test_what_kubectl_finds_as_last_applied_is_written_as_go_does() -> None:
+    annotation = {"kubectl.kubernetes.io/last-applied-configuration": "{}"}
+    live = do_update(None, config_map({"a": "1"}, annotations=annotation), "somebody")
+    obj = do_apply(live, config_map({"b": "<a href='x'>&amp;</a>\u2028é"}), "kubectl", T2)
+    text = obj["metadata"]["annotations"]["kubectl.kubernetes.io/last-applied-configuration"]
+    assert "\\u003ca href='x'\\u003e\\u0026amp;\\u003c/a\\u003e\\u2028é" in text

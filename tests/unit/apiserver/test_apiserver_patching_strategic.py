@@ -109,3 +109,8 @@ def test_mixed_elements_are_refused() -> None:
 
 def test_go_text_prints_maps_sorted() -> None:
     assert go_text({"b": [1, None], "a": True}) == "map[a:true b:[1 <nil>]]"
+
+
+def test_a_merge_key_that_is_no_scalar_is_refused() -> None:
+    with pytest.raises(ApiError, match="expected a scalar as merge key"):
+        merge(pod({"name": "a"}), containers=[{"name": {"a": 1}}])

@@ -42,12 +42,13 @@ DENIED = "configmaps \"a\" is forbidden: ValidatingAdmissionPolicy 'p' with bind
         ({"expression": "has(object.data)"}, "failed expression: has(object.data)"),
         ({"expression": "has(object.data)", "message": " no data "}, "no data"),
         ({"expression": "has(object.data)", "messageExpression": "'none in ' + object.metadata.name"}, "none in a"),
-        ({"expression": "has(object.data)", "messageExpression": "object.nope", "message": "m"}, "m"),
+        ({"expression": "has(object.data)", "messageExpression": "string(object.nope)", "message": "m"}, "m"),
         ({"expression": "object.data.x == '1'"},
          "expression 'object.data.x == '1'' resulted in error: no such key: data"),
         ({"expression": "variables.n > 3"}, "failed expression: variables.n > 3"),
-        ({"expression": "variables.bad"}, ("expression 'variables.bad' resulted in error: composited variable "
-         '"bad" fails to evaluate: no such key: nope')),
+        ({"expression": "variables.bad == 1"},
+         ("expression 'variables.bad == 1' resulted in error: composited variable "
+          '"bad" fails to evaluate: no such key: nope')),
         ({"expression": "namespaceObject.metadata.name == 'other'"},
          "failed expression: namespaceObject.metadata.name == 'other'"),
         ({"expression": "!authorizer.requestResource.check('create').allowed()"},
@@ -200,3 +201,56 @@ async def test_a_policy_that_wants_to_is_asked_again(api: Api) -> None:
     await mutating(api, {"JSONPatch": '[JSONPatch{op: "add", path: "/data", value: {"x": "y"}}]'}, name="p2")
     created = await api.create(CONFIG_MAPS, MAP)
     assert created["metadata"]["labels"]["n"] == "2"
+
+
+@pytest.mark.parametrize(
+    ("expression", "problem"),
+    [
+        ("object.flag", "must evaluate to bool but got dyn"),
+        ("object.items[0].?x", "must evaluate to bool but got dyn"),
+        ("true ? true : object.x", "must evaluate to bool but got dyn"),
+        ("variables.a", "must evaluate to bool but got dyn"),
+        ("request.userInfo.username", "must evaluate to bool but got string"),
+        ("null", "must evaluate to bool but got null_type"),
+        ("variables.nope", "undefined field 'nope'"),
+        ("has(variables.nope)", "undefined field 'nope'"),
+        ("request.object.x == 1", "undefined field 'object'"),
+        ("namespaceObject.x == 1", "undefined field 'x'"),
+        ("variables.b > 1", "found no matching overload for '_>_' applied to '(bool, int)'"),
+        ("variables.b && object.x", ""),
+        ("request.dryRun", ""),
+        ('{"a": true}["a"]', ""),
+        ("object.?x.hasValue() || namespaceObject.metadata.labels['x'] == request.name", ""),
+    ],
+)
+async def test_an_expression_of_the_wrong_type_is_refused_with_its_policy(
+    api: Api, expression: str, problem: str
+) -> None:
+    """The expectations are those of the real server."""
+    variables = [{"name": "a", "expression": "object.a"}, {"name": "b", "expression": "variables.a > 3"}]
+    spec = {"matchConstraints": {"resourceRules": [RULE]}, "variables": variables}
+    body = {"metadata": {"name": "p"}, "spec": {**spec, "validations": [{"expression": expression}]}}
+    status, answer = await api.call("POST", f"{POLICIES}/validatingadmissionpolicies", body)
+    assert (status, problem in answer.get("message", "")) == (422 if problem else 201, True), answer
+
+
+@pytest.mark.parametrize(
+    ("spec", "problem"),
+    [
+        ({"validations": [{"expression": "variables.a"}]}, "undeclared reference to 'variables'"),
+        ({"variables": [{"name": "a", "expression": "variables.b"}, {"name": "b", "expression": "1"}]},
+         "undefined field 'b'"),
+        ({"matchConditions": [{"name": "c", "expression": "variables.a"}],
+          "variables": [{"name": "a", "expression": "true"}]}, "undeclared reference to 'variables'"),
+        ({"auditAnnotations": [{"key": "k", "valueExpression": "1"}]},
+         "must evaluate to one of [string null_type] but got int"),
+        ({"validations": [{"expression": "true", "messageExpression": "object.x"}]},
+         "must evaluate to string but got dyn"),
+    ],
+)  # fmt: skip
+async def test_variables_are_known_from_where_they_are_declared(api: Api, spec: dict[str, Any], problem: str) -> None:
+    whole = {"matchConstraints": {"resourceRules": [RULE]}, "validations": [{"expression": "true"}], **spec}
+    body = {"metadata": {"name": "p"}, "spec": whole}
+    status, answer = await api.call("POST", f"{POLICIES}/validatingadmissionpolicies", body)
+    assert status == 422
+    assert problem in answer["message"]

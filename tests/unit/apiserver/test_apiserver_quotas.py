@@ -8,6 +8,7 @@ import pytest
 
 from kopylite.apiserver.admission.quota_usage import add, counted_by, is_best_effort, quantities, unspecified, usage_of
 from kopylite.apiserver.admission.quotas import in_scope
+from tests.unit.apiserver.conftest import CONFIG_MAPS, Api
 
 
 def container(name: str = "c", restart: str = "", **resources: dict[str, str]) -> dict[str, Any]:
@@ -107,3 +108,33 @@ def test_scopes_are_about_pods(scope: str, matches: bool) -> None:
     assert is_best_effort(obj["spec"])
     assert in_scope({"spec": {"scopes": [scope]}}, "pods", obj) is matches
     assert not in_scope({"spec": {"scopes": [scope]}}, "configmaps", {})
+
+
+QUOTAS = "/api/v1/namespaces/default/resourcequotas"
+
+
+async def test_without_a_controller_the_status_of_a_quota_counts(api: Api) -> None:
+    """As upstream's plug-in: the expectations are those of a real server without kube-controller-manager."""
+
+    async def create(name: str, query: str = "") -> str:
+        status, answer = await api.call("POST", f"{CONFIG_MAPS}{query}", {"metadata": {"name": name}})
+        return "" if status == 201 else str(answer["message"]).partition(" is forbidden: ")[2]
+
+    async def tell(**status: dict[str, str]) -> None:
+        code, _ = await api.call("PATCH", f"{QUOTAS}/q/status", {"status": status})
+        assert code == 200
+
+    await api.create(QUOTAS, {"metadata": {"name": "q"}, "spec": {"hard": {"configmaps": "1", "pods": "1"}}})
+    assert [await create("a"), await create("b")] == ["", ""]
+    await tell(hard={"configmaps": "3", "pods": "1"})
+    assert await create("c") == "status unknown for quota: q, resources: configmaps"
+    await tell(used={"configmaps": "2"})
+    assert await create("d", "?dryRun=All") == ""
+    assert await create("d") == ""
+    full = "exceeded quota: q, requested: configmaps=1, used: configmaps=3, limited: configmaps=3"
+    assert [await create("e"), await create("e", "?dryRun=All")] == [full, full]
+    await api.call("DELETE", f"{CONFIG_MAPS}/d")
+    assert (await api.get(f"{QUOTAS}/q"))["status"] == {
+        "hard": {"configmaps": "3", "pods": "1"},
+        "used": {"configmaps": "3"},
+    }

@@ -24,6 +24,7 @@ from kopylite.apiserver.patching.apply.managers import APPLY, UPDATE, ManagerId,
 from kopylite.apiserver.patching.apply.merging import merge, problems, remove_items, with_named_fields
 from kopylite.apiserver.patching.apply.topology import Topology, topology_of
 from kopylite.apiserver.patching.copying import copied
+from kopylite.apiserver.schema.field_errors import go_json
 from kopylite.apiserver.schema.node import SchemaNode
 from kopylite.errors import ApiError, BadRequest
 
@@ -281,7 +282,7 @@ def _with_last_applied(result: Object, config: Object) -> Object:
             wanted["metadata"]["annotations"] = kept
             if not kept:
                 del wanted["metadata"]["annotations"]
-    text = msgspec.json.encode(wanted, order="sorted").decode() + "\n"
+    text = go_json(wanted) + "\n"
     return {**result, "metadata": {**metadata, "annotations": {**annotations, LAST_APPLIED: text}}}
 
 

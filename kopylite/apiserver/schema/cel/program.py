@@ -9,7 +9,7 @@ from kopylite.apiserver.schema.cel.budget import EXCEEDED, PER_CALL, Budget, Cos
 from kopylite.apiserver.schema.cel.compiler import Compiled, compile_tree
 from kopylite.apiserver.schema.cel.library import FunctionFailed
 from kopylite.apiserver.schema.cel.shapes import Shape
-from kopylite.apiserver.schema.cel.syntax import SyntaxProblem, parse
+from kopylite.apiserver.schema.cel.syntax import Index, Name, Node, Select, SyntaxProblem, Ternary, parse
 
 NO_OVERLOAD = "no such overload"
 OUT_OF_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
@@ -40,6 +40,8 @@ class Program:
     Attributes:
         shape: the static type of its value.
         cost: the most that one evaluation may cost, as far as the static types tell.
+        untyped: is its value a variable of no known type, or something in one? Of other values nothing may be known
+            here and something upstream.
         uses_old: does it use `oldSelf`?
         names: the variables that it uses.
         fields: what it selects from them, as "variables.replicas".
@@ -49,10 +51,11 @@ class Program:
     """
 
     def __init__(self, source: str, variables: Mapping[str, Shape]) -> None:
-        compiled = _compile(source, variables)
+        tree, compiled = _compile(source, variables)
         self.source = source
         self.shape = compiled.part.shape
         self.cost = compiled.part.cost
+        self.untyped = self.shape.kind == "dyn" and _is_part(tree)
         self.names = frozenset(compiled.names)
         self.fields = frozenset(compiled.fields)
         self.uses_old = "oldSelf" in compiled.names
@@ -89,11 +92,21 @@ class Program:
                 raise OutOfBudget
 
 
-def _compile(source: str, variables: Mapping[str, Shape]) -> Compiled:
+def _compile(source: str, variables: Mapping[str, Shape]) -> tuple[Node, Compiled]:
     try:
-        compiled = compile_tree(parse(source), variables)
+        tree = parse(source)
+        compiled = compile_tree(tree, variables)
     except SyntaxProblem as problem:
         raise CompileProblem(problem.pretty(source)) from problem
     if compiled.problems:
         raise CompileProblem("\n".join(problem.pretty(source) for problem in compiled.problems))
-    return compiled
+    return tree, compiled
+
+
+def _is_part(node: Node) -> bool:
+    """Whether it is a variable, something selected from one, or may be by a condition."""
+    while isinstance(node, (Select, Index)):
+        node = node.operand
+    if isinstance(node, Ternary):
+        return _is_part(node.yes) or _is_part(node.no)
+    return isinstance(node, Name)
