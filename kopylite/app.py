@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypedDict, TypeVar, Unpack
 
-from kopylite.checks import require_flag
+from kopylite.checks import require_flag, require_shards
 from kopylite.client.selecting import SelectorLike
 from kopylite.controller import Channel, ControllerSpec, Periodic, Reconcile, SyncReconcile, Watch, watch
 from kopylite.errors import RegistrationError
@@ -54,12 +54,14 @@ class App(WebhookDeclarations):
             owner of the fields that it applies and in the user agent.
         leader_election: of several processes that run it, one works at a time, and the others stand by; the Lease
             has the App's name. Controllers with leader=False work in all of them.
+        shards: several processes that run it share the work: the objects are split into so many parts by their uid,
+            each process holds its fair number of parts, and caches only these. At least as many as processes.
 
     Raises:
         RegistrationError: the name is none.
     """
 
-    def __init__(self, name: str, *, leader_election: bool = False) -> None:
+    def __init__(self, name: str, *, leader_election: bool = False, shards: int = 0) -> None:
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise RegistrationError(
                 f"App name {name!r}: use up to 63 lower-case letters, digits and inner dashes, as in App('my-operator')"
@@ -67,7 +69,9 @@ class App(WebhookDeclarations):
         require_flag(leader_election, f"App {name!r}: leader_election")
         super().__init__()
         self.name = name
+        require_shards(shards, f"App {name!r}: shards")
         self.leader_election = leader_election
+        self.shards = shards
         self._controllers: dict[str, ControllerSpec] = {}
         self._cached: list[Watch] = []
 

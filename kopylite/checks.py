@@ -11,6 +11,17 @@ from kopylite.errors import RegistrationError, UsageError
 LARGEST = 1e9
 
 
+# Each shard is a Lease that is renewed every two seconds.
+MOST_SHARDS = 256
+
+
+def require_shards(value: object, option: str, *, error: type[UsageError] = RegistrationError) -> None:
+    """Refuse what is no number of shards; 0 is one."""
+    require_count(value, f"{option} (0: none)", error=error)
+    if isinstance(value, int) and value > MOST_SHARDS:
+        raise error(f"{option} must be at most {MOST_SHARDS}, not {show(value)}: each is a Lease to be renewed")
+
+
 def require_count(value: object, option: str, *, least: int = 0, error: type[UsageError] = RegistrationError) -> None:
     """Refuse what is no whole number of at least `least`; True is none, though Python takes it for 1.
 

@@ -355,7 +355,8 @@ def _informers(informers: Sequence[tuple[InformerStatistics, InformerMetrics]]) 
 
 def _labels_of(scope: Scope) -> Labels:
     """Different for different scopes, or a scrape would hold a series twice."""
-    kind, selectors = scope.kind, (scope.labels, scope.fields, "metadata only" if scope.metadata_only else "")
+    kind, part = scope.kind, str(scope.part or "")
+    selectors = scope.labels, scope.fields, "metadata only" if scope.metadata_only else "", part
     return kind.group, kind.version, kind.kind, scope.namespace, "; ".join(filter(None, selectors))
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from kopylite.cache.informer import DeltaHandler, Handle, Informer, InformerStatistics, Scope
+from kopylite.cache.part import ShardPart
 from kopylite.cache.record import Record
 from kopylite.cache.selectors import parse_label_selector
-from kopylite.cache.shared import KindFinder, SharedCache
+from kopylite.cache.shared import Informers, KindFinder, PartCache, PartReader, SharedCache
 from kopylite.cache.steps import Phase, Problem
 from kopylite.cache.store import Delta, Store
 
@@ -15,11 +16,15 @@ __all__ = [
     "Handle",
     "Informer",
     "InformerStatistics",
+    "Informers",
     "KindFinder",
+    "PartCache",
+    "PartReader",
     "Phase",
     "Problem",
     "Record",
     "Scope",
+    "ShardPart",
     "SharedCache",
     "Store",
     "parse_label_selector",

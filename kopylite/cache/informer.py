@@ -12,6 +12,7 @@ import anyio
 import anyio.lowlevel
 from anyio.abc import TaskGroup
 
+from kopylite.cache.part import ShardPart
 from kopylite.cache.record import Record, RecordDecoder
 from kopylite.cache.reflector import Locate, Reflector
 from kopylite.cache.steps import Phase, Problem, Replacement
@@ -37,21 +38,26 @@ SAME_TROUBLE: Final = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What one informer mirrors: the objects of a kind, of a namespace ("": all), that match the selectors."""
+    """What one informer mirrors: the objects of a kind, of a namespace ("": all), that match the selectors.
+
+    `part`: and are of one shard; the others are dropped as they come.
+    """
 
     kind: Kind
     namespace: str = ""
     labels: str = ""
     fields: str = ""
     metadata_only: bool = False
+    part: ShardPart | None = None
 
     @property
     def whole(self) -> bool:
         """Nothing of the kind and namespace is left out, so that reads may rely on it."""
-        return not (self.labels or self.fields or self.metadata_only)
+        return not (self.labels or self.fields or self.metadata_only or self.part)
 
     def __str__(self) -> str:
         parts = [str(self.kind), self.namespace and f"namespace {self.namespace}", self.labels, self.fields]
+        parts.append(str(self.part or ""))
         return " ".join(filter(None, parts))
 
 
@@ -154,7 +160,7 @@ class Informer:
         told: dict[Hashable, float] | None = None,
     ) -> None:
         self.scope = scope
-        self.store = Store(observer.index_failed)
+        self.store = Store(observer.index_failed, partial=scope.part is not None)
         self._clock = clock
         self._unstreamed = unstreamed
         self._told = {} if told is None else told
@@ -237,11 +243,16 @@ class Informer:
 
     # Sink: called by the reflector
 
+    def wants(self, record: Record) -> bool:
+        return self.scope.part is None or self.scope.part.holds(record)
+
     def known(self, record: Record) -> Record:
         return self.store.known(record)
 
     def changed(self, word: str, record: Record) -> None:
-        deltas = self.store.remove(record.key, record) if word == "DELETED" else self.store.put(record)
+        # What is not of this part any more, or has taken the name of what was, is as good as deleted.
+        goes = word == "DELETED" or not self.wants(record)
+        deltas = self.store.remove(record.key, record) if goes else self.store.put(record)
         self._tell(deltas)
 
     def advanced(self, version: str) -> None:

@@ -48,6 +48,9 @@ Locate = Callable[[bool], Awaitable[ListWatch]]
 class Sink(Protocol):
     """Where the changes go: an Informer."""
 
+    def wants(self, record: Record) -> bool:
+        """Whether it is to be held at all."""
+
     def known(self, record: Record) -> Record:
         """The same state as it is already held, or else `record`."""
 
@@ -153,7 +156,7 @@ class Reflector:
             self._observer.relisted()
         body = await self._source.list_page(limit=limit, continue_token=continue_token)
         page = self._decoder.page(body)
-        page.records[:] = map(self._sink.known, page.records)
+        page.records[:] = map(self._sink.known, filter(self._sink.wants, page.records))
         snapshot = self._state.listed(page)
         if snapshot is not None:
             await self._sink.replace(snapshot)
@@ -200,6 +203,8 @@ class Reflector:
             for line in splitter.feed(chunk):
                 frame = decode(line)
                 if collecting and isinstance(frame[1], Record):
+                    if not sink.wants(frame[1]):
+                        continue
                     frame = frame[0], sink.known(frame[1])
                 verdict = received(frame)
                 if verdict is Verdict.REPLACE:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -11,6 +11,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from kopylite.cache.informer import Informer, InformerStatistics, Scope
+from kopylite.cache.part import ShardPart
 from kopylite.cache.store import Delta, Store
 from kopylite.client.listwatch import ListWatch
 from kopylite.client.transport import Transport
@@ -37,6 +38,56 @@ class _Entry:
     informer: Informer
     users: int = 0
     stop: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+
+
+class Informers(Protocol):
+    """Where informers are had."""
+
+    def acquire(
+        self, kind: Kind, *, namespace: str = "", labels: str = "", fields: str = "", metadata_only: bool = False
+    ) -> Informer: ...
+
+    def release(self, informer: Informer) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class PartCache:
+    """Hands out informers of one part."""
+
+    cache: SharedCache
+    part: ShardPart
+
+    def acquire(
+        self, kind: Kind, *, namespace: str = "", labels: str = "", fields: str = "", metadata_only: bool = False
+    ) -> Informer:
+        """As SharedCache's."""
+        return self.cache.acquire(
+            kind, namespace=namespace, labels=labels, fields=fields, metadata_only=metadata_only, part=self.part
+        )
+
+    def release(self, informer: Informer) -> None:
+        """As SharedCache's."""
+        self.cache.release(informer)
+
+
+class PartReader:
+    """The caches as the reconciles of one shard read them.
+
+    Args:
+        cache: the caches.
+        parts: of the shard, by kind.
+    """
+
+    def __init__(self, cache: SharedCache, parts: Mapping[Kind, Sequence[ShardPart]]) -> None:
+        self._cache = cache
+        self._parts = {_plain(kind): found for kind, found in parts.items()}
+
+    def store_for(self, kind: Kind, namespace: str) -> Store | None:
+        """As SharedCache's; a partial store, where there is no other."""
+        return self._cache.store_for(kind, namespace, self._parts.get(_plain(kind), ()))
+
+    def follows(self, kind: Kind, namespace: str) -> bool:
+        return self._cache.follows(kind, namespace)
 
 
 class SharedCache:
@@ -83,12 +134,13 @@ class SharedCache:
         labels: str = "",
         fields: str = "",
         metadata_only: bool = False,
+        part: ShardPart | None = None,
     ) -> Informer:
         """The informer of a scope, begun if it is new. Give it back with `release`.
 
         It is not synced yet: wait for that, or read from the server meanwhile.
         """
-        scope = Scope(_plain(kind), namespace, labels, fields, metadata_only)
+        scope = Scope(_plain(kind), namespace, labels, fields, metadata_only, part)
         entry = self._entries.get(scope)
         if entry is None:
             entry = self._entries[scope] = _Entry(self._begin(kind, scope))
@@ -107,11 +159,11 @@ class SharedCache:
             del self._entries[informer.scope]
             entry.stop.cancel()
 
-    def store_for(self, kind: Kind, namespace: str) -> Store | None:
+    def store_for(self, kind: Kind, namespace: str, parts: Sequence[ShardPart] = ()) -> Store | None:
         """The store that reads of a kind may rely on: it holds everything in the namespace ("": in all), and was
-        complete at least once. None: there is no such store, ask the server.
+        complete at least once. If there is none, one that holds one of these parts. None: ask the server.
         """
-        return next((one.store for one in self._whole(kind, namespace) if one.has_state), None)
+        return next((one.store for one in self._whole(kind, namespace, parts) if one.has_state), None)
 
     def follows(self, kind: Kind, namespace: str) -> bool:
         """Whether there is such a store, complete or not."""
@@ -176,13 +228,15 @@ class SharedCache:
         self._namespaced[_plain(resource.kind)] = namespaced
         self._resources.learn(replace(resource, namespaced=namespaced))
 
-    def _whole(self, kind: Kind, namespace: str) -> Iterator[Informer]:
-        """The informers that hold everything of a kind in a namespace, or ("") in all, when they are complete."""
+    def _whole(self, kind: Kind, namespace: str, parts: Sequence[ShardPart] = ()) -> Iterator[Informer]:
+        """The informers that hold everything of a kind in a namespace, or ("") in all, when they are complete; and
+        then those that hold a part."""
         plain = _plain(kind)
-        for candidate in (namespace, "") if namespace else ("",):
-            entry = self._entries.get(Scope(plain, candidate))
-            if entry is not None:
-                yield entry.informer
+        for part in (None, *parts):
+            for candidate in (namespace, "") if namespace else ("",):
+                entry = self._entries.get(Scope(plain, candidate, part=part))
+                if entry is not None:
+                    yield entry.informer
 
     async def _run(self, entry: _Entry) -> None:
         with entry.stop:

@@ -47,9 +47,11 @@ class Store:
 
     Args:
         on_index_failure: told the name of an index whenever its function fails on an object.
+        partial: it holds some of the objects only: what is not in it may exist.
     """
 
-    def __init__(self, on_index_failure: Callable[[str], None] = lambda name: None) -> None:
+    def __init__(self, on_index_failure: Callable[[str], None] = lambda name: None, *, partial: bool = False) -> None:
+        self.partial = partial
         self._spaces: Spaces = {}
         self._indexer = Indexer(on_index_failure)
         self._newest = ""

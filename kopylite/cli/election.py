@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from kopylite.cli.environment import OptionGroup, name, seconds
+from kopylite.cli.environment import OptionGroup, count, name, seconds
 
 
 def add_election_options(parser: argparse.ArgumentParser) -> None:
@@ -15,6 +15,11 @@ def add_election_options(parser: argparse.ArgumentParser) -> None:
         "--leader-elect",
         help="let one process work at a time, while the others stand by with warm caches; default: as the App says",
     )
+    options.add(
+        "--shards", parse=count, metavar="N",
+        help="let all processes work: each has its fair part of N parts of the objects; 0: no parts; default: as the "
+        "App says",
+    )  # fmt: skip
     options.add("--lease-name", parse=name, metavar="NAME", help="of the Lease that says who leads, if not the App's")
     options.add(
         "--lease-namespace", parse=name, metavar="NAME",
@@ -37,6 +42,7 @@ def add_election_options(parser: argparse.ArgumentParser) -> None:
 def election_options(args: argparse.Namespace) -> dict[str, Any]:
     """The manager's options that they stand for."""
     return {
+        "shards": args.shards,
         "leader_election": args.leader_elect,
         "lease_name": args.lease_name or "",
         "lease_namespace": args.lease_namespace or "",

@@ -148,6 +148,12 @@ def positive_int(text: str) -> int:
     return int(text)
 
 
+def count(text: str) -> int:
+    if not text.isascii() or not text.isdigit():
+        raise ValueError(f"{text!r} is not a whole number")
+    return int(text)
+
+
 def seconds(text: str) -> float:
     """A duration: seconds, or a number with s, m or h, as in 90, 1.5, 30s, 2m."""
     factor = {"s": 1, "m": 60, "h": 3600}.get(text[-1:])

@@ -15,7 +15,7 @@ from kopylite.client.codec import decode_identity
 from kopylite.client.live import FIELD_MANAGER, LiveClient, WriteParams, object_key, wire_and_adapter
 from kopylite.client.misfits import Misfits, OnInvalid
 from kopylite.client.patches import add_finalizer, remove_finalizer
-from kopylite.client.recent import CacheReader, NoCache, RecentWrites, no_index
+from kopylite.client.recent import CacheReader, NoCache, RecentWrites, no_index, whole
 from kopylite.client.recreating import chosen
 from kopylite.client.resources import Resources
 from kopylite.client.selecting import IndexValues, SelectorLike, index_values, selection_of
@@ -26,16 +26,7 @@ from kopylite.client.upsert import Outcome, UpsertParams, Upserts
 from kopylite.client.verbs import WriteOptions, check_scope
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.errors import Conflict, DecodeError, NotFound, UsageError
-from kopylite.objects import (
-    HasKey,
-    Kind,
-    ObjectKey,
-    Unstructured,
-    adapter_of,
-    key_of,
-    kind_of,
-    set_owner,
-)
+from kopylite.objects import HasKey, Kind, ObjectKey, Unstructured, adapter_of, key_of, kind_of, set_owner
 from kopylite.objects.reading import bytes_of
 
 T = TypeVar("T")
@@ -50,7 +41,8 @@ class Client(LiveClient):
     """A LiveClient that reads from caches, and writes only what would change something.
 
     Kinds that the app watches, or names with `app.cache(...)`, are read from the cache without a request; all
-    others from the server. A read never starts a cache. Each read gives an object of your own.
+    others from the server. A read never starts a cache. Each read gives an object of your own. Where the cache holds
+    one shard only, what is not in it is read from the server, and so are lists.
 
     A read is never older than this client's own writes: when a write has returned, reads of its object show
     that version or a newer one, and a deleted object is not seen again (a new one of its name is). Where the
@@ -172,7 +164,7 @@ class Client(LiveClient):
             ]
         if namespace and not await self.api.is_namespaced(adapter.kind, namespace):
             raise UsageError(f"{adapter.kind} is cluster-scoped: it has no objects in namespace {namespace!r}")
-        store = None if fields else self._cache.store_for(adapter.kind, namespace)
+        store = None if fields else whole(self._cache.store_for(adapter.kind, namespace))
         if index and store is None:
             followed = not fields and self._cache.follows(adapter.kind, namespace)
             raise no_index(adapter.kind, namespace, followed=followed)
@@ -357,9 +349,10 @@ class Client(LiveClient):
             stored = store.get(key)
             if stored is not None:
                 return stored.body
-            # The cache has no object of a key that none can have, and "none" would be taken for "deleted".
-            check_scope(kind, await self.api.is_namespaced(kind, key.namespace), key)
-            return None
+            if not store.partial:
+                # The cache has no object of a key that none can have, and "none" would be taken for "deleted".
+                check_scope(kind, await self.api.is_namespaced(kind, key.namespace), key)
+                return None
         doubt = self._recent.doubt(kind, key)
         try:
             body = await self.api.get(kind, key)

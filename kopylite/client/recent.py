@@ -48,7 +48,10 @@ class Stored(Protocol):
 
 
 class StoreReader(Protocol):
-    """The cached objects of one kind, in one namespace or all."""
+    """The cached objects of one kind, in one namespace or all; `partial`: some of them only."""
+
+    @property
+    def partial(self) -> bool: ...
 
     def get(self, key: ObjectKey) -> Stored | None: ...
 
@@ -70,10 +73,17 @@ class CacheReader(Protocol):
     """The caches of a process."""
 
     def store_for(self, kind: Kind, namespace: str) -> StoreReader | None:
-        """The store with all objects of a kind in a namespace, or ("") in all; None: these are not cached (yet)."""
+        """The store with all objects of a kind in a namespace, or ("") in all; of a shard, with its own, if there is no
+        other. None: these are not cached (yet).
+        """
 
     def follows(self, kind: Kind, namespace: str) -> bool:
         """Whether there is, or will be, such a store."""
+
+
+def whole(store: StoreReader | None) -> StoreReader | None:
+    """A store that holds all objects; None: there is none."""
+    return None if store is None or store.partial else store
 
 
 class NoCache:

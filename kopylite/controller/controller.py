@@ -108,6 +108,7 @@ class Controller:
     ) -> None:
         self.spec = spec
         self.sources = tuple(sources)
+        self._shard = environment.shard
         self._queue: WorkQueue[Request] = WorkQueue(
             clock=environment.clock, rate_limiter=RateLimiter(spec.rate_limit), observer=queue_observer
         )
@@ -139,6 +140,11 @@ class Controller:
     @property
     def name(self) -> str:
         return self.spec.name
+
+    @property
+    def label(self) -> str:
+        """Its name, with that of its shard: different from all others of the process."""
+        return self.name if self._shard is None else f"{self.name}-shard-{self._shard.index}"
 
     @property
     def synced(self) -> bool:

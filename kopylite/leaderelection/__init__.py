@@ -6,7 +6,9 @@ from kopylite.leaderelection.candidate import Candidate
 from kopylite.leaderelection.elector import Elector, Lead
 from kopylite.leaderelection.fence import Fence, FencedTransport
 from kopylite.leaderelection.lease import LEASE, Lease
+from kopylite.leaderelection.membership import Membership, Post, shard_labels
 from kopylite.leaderelection.observer import ElectionObserver
+from kopylite.leaderelection.roster import Plan, Roster, fair_part
 from kopylite.leaderelection.settings import LeaseSettings
 
 __all__ = [
@@ -19,4 +21,10 @@ __all__ = [
     "Lead",
     "Lease",
     "LeaseSettings",
+    "Membership",
+    "Plan",
+    "Post",
+    "Roster",
+    "fair_part",
+    "shard_labels",
 ]

@@ -126,7 +126,7 @@ class Candidate:
 
         Where there is no Lease: one that names nobody, or the leader's own anew. That prolongs nothing by itself.
         """
-        known = self.known or absent(self.settings.name, self.settings.namespace)
+        known = (self.known or absent(self.settings.name, self.settings.namespace)).labelled(self.settings.labels)
         stamp, ours = self._stamp(wall), known.holder == self.identity and bool(known.acquired)
         return known.written(
             holder="" if self.known is None and not self.leads(now) else self.identity,

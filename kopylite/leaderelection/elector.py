@@ -8,27 +8,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 
 import anyio
 
-from kopylite.client import Api, LineSplitter, ListWatch, ResourceInfo, Selection, Transport, decode_event
+from kopylite.client import Transport
 from kopylite.clock import SYSTEM_CLOCK, Clock
-from kopylite.errors import (
-    AlreadyExists,
-    ApiError,
-    Conflict,
-    Forbidden,
-    KopyliteError,
-    NamespaceNotFound,
-    NotFound,
-    RequestTimeout,
-)
+from kopylite.errors import AlreadyExists, ApiError, Conflict, Forbidden, KopyliteError, NamespaceNotFound, NotFound
 from kopylite.leaderelection.candidate import Candidate
 from kopylite.leaderelection.fence import Fence
-from kopylite.leaderelection.lease import LEASE, Lease
+from kopylite.leaderelection.lease import Lease
 from kopylite.leaderelection.observer import ElectionObserver
+from kopylite.leaderelection.requests import LeaseRequests
 from kopylite.leaderelection.settings import LeaseSettings
-from kopylite.objects import ObjectKey
 
 logger = logging.getLogger("kopylite.leaderelection")
 
@@ -58,6 +50,8 @@ class Elector:
         transport: of its own, so that no other request of this process delays a renewal.
         clock: of everything.
         observer: told of changes.
+        may_claim: asked before each try to take the Lease, if there is more to it than that it is free.
+        standing: whether it campaigns from the beginning, or only from `stand` on.
     """
 
     def __init__(
@@ -68,15 +62,20 @@ class Elector:
         *,
         clock: Clock = SYSTEM_CLOCK,
         observer: ElectionObserver | None = None,
+        may_claim: Callable[[], bool] = lambda: True,
+        standing: bool = True,
     ) -> None:
         self.settings = settings
         self.fence = Fence(str(settings), clock)
         self._candidate = Candidate(identity, settings)
-        self._api = Api(transport)
-        self._transport = transport
+        self._requests = LeaseRequests(transport, settings.namespace, settings.request_timeout)
         self._clock = clock
         self._observer = observer or ElectionObserver()
-        self._key = ObjectKey(settings.namespace, settings.name)
+        self._may_claim = may_claim
+        self._stands = anyio.Event()
+        if standing:
+            self._stands.set()
+        self._idle = False
         self._stop = anyio.Event()
         self._campaigning = anyio.CancelScope()
         self._wake = anyio.Event()
@@ -107,13 +106,11 @@ class Elector:
     @property
     def unreached_for(self) -> float:
         """Seconds since the Lease was last read or written; 0 before the first try failed."""
-        return 0.0 if self._reached is None else self._clock.elapsed() - self._reached
+        return 0.0 if self._reached is None or self._idle else self._clock.elapsed() - self._reached
 
     @property
     def overdue(self) -> float:
-        """For how many seconds work of a leader that has lost its lease has been going on all the same; 0: there is
-        none.
-        """
+        """For how many seconds work of a leader that has lost its lease has been going on; 0: there is none."""
         return 0.0 if self._lost_at is None else self._clock.elapsed() - self._lost_at
 
     def stop(self) -> None:
@@ -121,19 +118,46 @@ class Elector:
         self._stop.set()
         self._campaigning.cancel()
 
+    def stand(self) -> None:
+        """Campaign from now on. Harmless when repeated."""
+        self._stands.set()
+
+    def stand_back(self) -> None:
+        """Campaign no more until `stand`. If it leads, it goes on until `lead` returns; so tell that too."""
+        if self._stands.is_set():
+            self._stands = anyio.Event()
+            self._campaigning.cancel()
+
+    def saw(self, lease: Lease) -> None:
+        """Somebody else has read the Lease. Counts while it does not stand, since it does not look itself then."""
+        if self._idle:
+            self._candidate.saw(lease, self._clock.elapsed())
+
     async def run(self, lead: Lead) -> None:
         """Until `stop` was called, and `lead` has returned."""
         self._reached = self._clock.elapsed()
         try:
             while not self._stop.is_set():
                 with anyio.CancelScope() as self._campaigning:
+                    await self._wait_to_stand()
                     await self._campaign()
                 if self._candidate.leads(self._clock.elapsed()):
                     await self._lead(lead)
+                elif not self._stands.is_set():
+                    self._abandoned = False
+                    await self._give_back()  # a claim may have been on its way
         finally:
             await self._give_back()
 
     # Campaigning
+
+    async def _wait_to_stand(self) -> None:
+        self._idle = True
+        try:
+            await self._stands.wait()
+        finally:
+            self._idle = False
+        self._abandoned, self._reached = False, self._clock.elapsed()
 
     async def _campaign(self) -> None:
         """Until we lead."""
@@ -151,11 +175,13 @@ class Elector:
 
     async def _claim(self) -> bool:
         """Take the Lease if it is free. What the watch has shown as free needs no other look."""
-        candidate, clock = self._candidate, self._clock
-        if candidate.may_claim(clock.elapsed()) and await self._write():
+        if self._claimable() and await self._write():
             return True
         await self._read()
-        return candidate.may_claim(clock.elapsed()) and await self._write()
+        return self._claimable() and await self._write()
+
+    def _claimable(self) -> bool:
+        return self._candidate.may_claim(self._clock.elapsed()) and self._may_claim()
 
     async def _follow(self) -> None:
         """Watch the Lease, so that a hand-over takes milliseconds. What it misses, the next look finds."""
@@ -170,20 +196,13 @@ class Elector:
             await self._clock.sleep(self.settings.retry_period * (1 + self._clock.random()))
 
     async def _watch(self) -> None:
-        candidate, clock, lines = self._candidate, self._clock, LineSplitter()
+        candidate, clock = self._candidate, self._clock
         version = candidate.known.version if candidate.known else ""
-        fields = Selection(fields=f"metadata.name={self.settings.name}")
-        resource = ResourceInfo(LEASE, str(LEASE.plural), True)
-        watch = ListWatch(self._transport, resource, self.settings.namespace, fields)
-        async with watch.watch(resource_version=version) as stream:
-            async for chunk in stream.chunks():
-                for word, body in map(decode_event, lines.feed(chunk)):
-                    if word == "ERROR":
-                        return
-                    if word != "BOOKMARK":
-                        candidate.saw(None if word == "DELETED" else Lease.of(body), clock.elapsed())
-                    if candidate.may_claim(clock.elapsed()):
-                        self._wake.set()
+        async with aclosing(self._requests.watch(self.settings.name, version)) as states:
+            async for state in states:
+                candidate.saw(state, clock.elapsed())
+                if candidate.may_claim(clock.elapsed()):
+                    self._wake.set()
 
     def _tell_holder(self) -> None:
         candidate = self._candidate
@@ -319,10 +338,7 @@ class Elector:
         self._problem = text
 
     async def _read(self) -> None:
-        try:
-            found = Lease.of(await self._timed(self._api.get(LEASE, self._key)))
-        except NotFound:
-            found = None
+        found = await self._requests.get(self.settings.name)
         self._candidate.saw(found, self._clock.elapsed())
 
     async def _write(self) -> bool:
@@ -334,25 +350,16 @@ class Elector:
 
     async def _send(self, wish: Lease) -> Lease | None:
         """What is stored then; None: the Lease is another than the one that was known."""
-        candidate, namespace = self._candidate, self.settings.namespace
-        put = self._api.update(LEASE, wish.wire) if wish.version else self._api.create(LEASE, namespace, wish.wire)
+        candidate = self._candidate
         candidate.sends(wish)
         try:
-            return Lease.of(await self._timed(put))
+            return await self._requests.put(wish)
         except ApiError as error:
             if error.code < 500:
                 candidate.refused(wish)
             if isinstance(error, (Conflict, AlreadyExists, NotFound)) and not isinstance(error, NamespaceNotFound):
                 return None
             raise
-
-    async def _timed(self, call: Awaitable[bytes]) -> bytes:
-        limit = self.settings.request_timeout
-        try:
-            with anyio.fail_after(limit):
-                return await call
-        except TimeoutError:
-            raise RequestTimeout(f"no answer within {limit:g} s") from None
 
     async def _give_back(self) -> None:
         """Give the Lease back if it names us, so that nobody waits for its end. Also when we are being cancelled."""

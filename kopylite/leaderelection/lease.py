@@ -6,7 +6,7 @@ Its times are for people: nobody here compares them with a clock, so clocks may 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -82,6 +82,15 @@ class Lease:
             _number(spec.get("leaseTransitions")),
             wire,
         )
+
+    def labelled(self, labels: Mapping[str, str]) -> Lease:
+        """The same with these labels, too."""
+        metadata = self.wire["metadata"]
+        had = metadata.get("labels")
+        if not labels or (isinstance(had, dict) and labels.items() <= had.items()):
+            return self
+        metadata = {**metadata, "labels": {**(had if isinstance(had, dict) else {}), **labels}}
+        return replace(self, wire={**self.wire, "metadata": metadata})
 
     def written(self, *, holder: str, duration: int, acquired: str, renewed: str, transitions: int) -> Lease:
         """The state that a write makes of it, if it is still as it was read: the resourceVersion sees to that."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from kopylite.checks import require_seconds, require_text
 from kopylite.errors import UsageError
@@ -25,6 +26,7 @@ class LeaseSettings:
         renew_deadline: how long after its last renewal was sent a leader goes on. What is between the two is for
             requests that are on their way, and for clocks that run at different speeds.
         retry_period: the pause between renewals; those who wait look after one to 2.2 of it.
+        labels: that each claim puts on the Lease; others stay.
 
     Raises:
         UsageError: a time is out of its range, or name or namespace is missing.
@@ -35,6 +37,7 @@ class LeaseSettings:
     lease_duration: float = LEASE_DURATION
     renew_deadline: float = RENEW_DEADLINE
     retry_period: float = RETRY_PERIOD
+    labels: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
         for option in ("name", "namespace"):

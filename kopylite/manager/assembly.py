@@ -4,28 +4,31 @@ from __future__ import annotations
 
 import logging
 import platform
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import anyio
 
-from kopylite.cache import Scope, SharedCache
+from kopylite.cache import PartReader, Scope, SharedCache
 from kopylite.client import Client, MissingPermissions, Resources, Transport
+from kopylite.client.recent import CacheReader
 from kopylite.clock import Clock
 from kopylite.controller import Controller, ControllerSpec, Source, Watch
 from kopylite.diagnostics import LoopReport
 from kopylite.errors import DecodeError, Forbidden
-from kopylite.leaderelection import Elector, FencedTransport
+from kopylite.leaderelection import Elector, FencedTransport, Membership
 from kopylite.manager.crew import Crew
-from kopylite.manager.elections import Candidacy, Herald, elector_of, elects
+from kopylite.manager.elections import Candidacy, Herald, elector_of, elects, shards_of
 from kopylite.manager.operator import Operator
 from kopylite.manager.options import Options
+from kopylite.manager.sharding import OwnKeys, ShardClient, membership_of, parts_of, roster_of, shard_elector
 from kopylite.manager.wiring import CacheGate, Places, external_sources, find_places, finder_of, sources_of
 from kopylite.metrics import Metrics
-from kopylite.objects import Unstructured, kind_of
+from kopylite.objects import Shard, Unstructured, kind_of
 from kopylite.reconcile import Environment, Request
 from kopylite.reconcile.recorder import INVALID_OBJECT, RECREATED, EventRecorder, is_publishable
+from kopylite.workqueue import QueueStatistics
 
 logger = logging.getLogger("kopylite.manager")
 
@@ -41,6 +44,7 @@ class Assembly:
     recorders: tuple[EventRecorder, ...]
     permissions: MissingPermissions
     crews: tuple[Crew, ...]
+    memberships: tuple[Membership, ...]
     loops: LoopReport
 
     @property
@@ -94,10 +98,11 @@ def assemble(apps: Sequence[Operator], options: Options, ground: Ground, metrics
     permissions = MissingPermissions(apps[0].name, options.namespaces)
     workshop = _Workshop(options, ground, metrics, clock, cache, permissions, LoopReport(clock=clock))
     crews: list[Crew] = []
-    recorders = tuple(workshop.add(app, crews) for app in apps)
+    memberships: list[Membership] = []
+    recorders = tuple(workshop.add(app, crews, memberships) for app in apps)
     for informer in cache.informers:
         workshop.loops.watch(informer)
-    assembly = Assembly(cache, recorders, permissions, tuple(crews), workshop.loops)
+    assembly = Assembly(cache, recorders, permissions, tuple(crews), tuple(memberships), workshop.loops)
     metrics.leaders = lambda: [(elector.settings.name, elector.leading) for elector in assembly.electors]
     return assembly
 
@@ -121,8 +126,10 @@ class _Workshop:
     permissions: MissingPermissions
     loops: LoopReport
 
-    def add(self, app: Operator, crews: list[Crew]) -> EventRecorder:
-        """Make the crews of an App: one that begins at once, one that waits until this process leads."""
+    def add(self, app: Operator, crews: list[Crew], memberships: list[Membership]) -> EventRecorder:
+        """Make the crews of an App: one that begins at once; one that waits until this process leads, or one for each
+        shard.
+        """
         options, clock = self.options, self.clock
         client = self._client(app, self.ground.transport, lambda error: self._misfit(recorder, error))
         instance = platform.node() or app.name
@@ -135,8 +142,17 @@ class _Workshop:
         if free := [spec for spec in app.controllers if spec not in led]:
             makers = [self._maker(app, spec, client, recorder, gates) for spec in free]
             crews.append(Crew(makers, options.grace_period, None))
-        if led and (candidacy := self.ground.candidacy) is not None:
-            herald = Herald(recorder, self.permissions, clock, partial(flush, (recorder,)))
+        candidacy = self.ground.candidacy
+        herald = Herald(recorder, self.permissions, clock, partial(flush, (recorder,)))
+        if led and candidacy is not None and (shards := shards_of(app, options)):
+            roster, posts = roster_of(app, options, candidacy, shards), list[Crew]()
+            for shard in (Shard(index, shards) for index in range(shards)):
+                elector = shard_elector(app, options, candidacy, roster, shard, clock, herald)
+                posts.append(self._shard_crew(app, led, shard, elector, recorder, gates))
+            memberships.append(membership_of(app, options, candidacy, roster, posts, clock, herald))
+            self._count_together(led, posts)
+            crews.extend(posts)
+        elif led and candidacy is not None:
             elector = elector_of(app, options, candidacy, clock, herald)
             fenced = FencedTransport(self.ground.transport, elector.fence)
             client = self._client(app, fenced, lambda error: self._misfit(recorder, error))
@@ -145,12 +161,47 @@ class _Workshop:
             crews.append(Crew(makers, options.grace_period, elector))
         return recorder
 
-    def _client(self, app: Operator, transport: Transport, on_misfit: Callable[[DecodeError], None]) -> Client:
+    def _shard_crew(
+        self,
+        app: Operator,
+        led: Sequence[ControllerSpec],
+        shard: Shard,
+        elector: Elector,
+        recorder: EventRecorder,
+        gates: Sequence[CacheGate],
+    ) -> Crew:
+        """What runs one shard, with caches and a client of its own."""
+        fenced = FencedTransport(self.ground.transport, elector.fence)
+        reader, make = PartReader(self.cache, parts_of(led, shard)), partial(ShardClient, shard)
+        client = self._client(app, fenced, lambda error: self._misfit(recorder, error), reader, make)
+        client.on_recreate = partial(_note_recreation, recorder)
+        makers = [self._maker(app, spec, client, recorder, gates, shard) for spec in led]
+        return Crew(makers, self.options.grace_period, elector, warm=False)
+
+    def _count_together(self, led: Sequence[ControllerSpec], crews: Sequence[Crew]) -> None:
+        """The numbers of a controller are those of all its shards here."""
+
+        def statistics(name: str) -> QueueStatistics:
+            found = [each for crew in crews for each in crew.controllers if each.name == name]
+            return QueueStatistics.of_all(each.statistics().queue for each in found)
+
+        for spec in led:
+            numbers = self.metrics.controller(spec.name, spec.workers or self.options.workers)
+            numbers.statistics = partial(statistics, spec.name)
+
+    def _client(
+        self,
+        app: Operator,
+        transport: Transport,
+        on_misfit: Callable[[DecodeError], None],
+        cache: CacheReader | None = None,
+        make: Callable[..., Client] = Client,
+    ) -> Client:
         """Each App writes under its own name."""
-        return Client(
+        return make(
             transport,
             resources=self.ground.resources,
-            cache=self.cache,
+            cache=cache or self.cache,
             field_manager=app.name,
             namespaces=self.options.namespaces,
             clock=self.clock,
@@ -167,20 +218,40 @@ class _Workshop:
         self.permissions.note(error, self.clock.monotonic())
 
     def _maker(
-        self, app: Operator, spec: ControllerSpec, client: Client, recorder: EventRecorder, gates: Sequence[CacheGate]
+        self,
+        app: Operator,
+        spec: ControllerSpec,
+        client: Client,
+        recorder: EventRecorder,
+        gates: Sequence[CacheGate],
+        shard: Shard | None = None,
     ) -> Callable[[], Controller]:
         """What makes a controller, as often as it is asked."""
         numbers = self.metrics.controller(spec.name, spec.workers or self.options.workers)
         on_run = self.loops.on_run(spec.name, numbers.reconcile.looped)
         log = logging.getLogger(app.name)
         environment = Environment(
-            spec.name, client, recorder, log, self.clock, self._on_forbidden, numbers.called, on_run
+            spec.name,
+            client,
+            recorder,
+            log,
+            self.clock,
+            self._on_forbidden,
+            numbers.called,
+            on_run,
+            kind=kind_of(spec.kind),
+            shard=shard,
         )
 
         def make() -> Controller:
             watched = sources_of(spec, environment, self.cache, self.ground.places)
-            sources: list[Source] = [*gates, *watched, *external_sources(spec, environment)]
+            external: Iterable[Source] = external_sources(spec, environment)
             find = finder_of(spec, watched)
+            if shard is not None:
+                external = [OwnKeys(source, lambda request: find(request) is not None) for source in external]
+                for informer in {source.informer for source in watched if source.informer.scope.part is not None}:
+                    self.loops.watch(informer)
+            sources: list[Source] = [*gates, *watched, *external]
             return _controller(spec, environment, sources, self.options, self.metrics, find)
 
         return make
@@ -212,7 +283,8 @@ def _controller(
         queue_observer=numbers.queue,
         find=find,
     )
-    numbers.statistics = lambda: controller.statistics().queue
+    if environment.shard is None:
+        numbers.statistics = lambda: controller.statistics().queue
     return controller
 
 

@@ -20,17 +20,22 @@ class Crew:
         makers: make the controllers; each term has its own, since a controller runs once.
         grace: seconds that running reconciles have after `stop()`.
         elector: says when; None: from the start.
+        warm: hold the caches from the start on; else in terms only.
     """
 
-    def __init__(self, makers: Sequence[Callable[[], Controller]], grace: float, elector: Elector | None) -> None:
+    def __init__(
+        self, makers: Sequence[Callable[[], Controller]], grace: float, elector: Elector | None, *, warm: bool = True
+    ) -> None:
         self.elector = elector
-        self.controllers = tuple(make() for make in makers)
+        self.controllers = tuple(make() for make in makers) if warm else ()
+        self._warm = warm
         self.finished = True
         self._makers = makers
         self._grace = grace
         self._term = 0
         self._works = elector is None
         self._stop = anyio.Event()
+        self._over = anyio.Event()  # of the term that runs
 
     @property
     def working(self) -> Sequence[Controller]:
@@ -40,8 +45,13 @@ class Crew:
     def stop(self) -> None:
         """Let the running reconciles end, then give the lease back; `run` returns after that."""
         self._stop.set()
+        self._over.set()
         if self.elector is not None:
             self.elector.stop()
+
+    def hand_over(self) -> None:
+        """As `stop`, for the term that runs, if there is one: after it another one may come."""
+        self._over.set()
 
     async def run(self) -> None:
         """Run until stopped; `finished` tells then whether all running reconciles ended by themselves."""
@@ -60,20 +70,26 @@ class Crew:
                     await source.wait_synced()
 
     async def _work(self) -> None:
+        self._over = over = anyio.Event()
+        if self._stop.is_set():
+            over.set()
         controllers = self._fresh()
         self._works = True
         try:
             async with anyio.create_task_group() as running:
                 for controller in controllers:
                     running.start_soon(self._serve, controller)
-                await self._stop.wait()
+                await over.wait()
                 await self._drain(controllers)
         finally:
             self._works = self.elector is None
+            if not self._warm:
+                self.controllers = ()
+                _close(controllers)
 
     async def _serve(self, controller: Controller) -> None:
         await controller.run()
-        if not self._stop.is_set():
+        if not self._over.is_set():
             raise RuntimeError(f"controller {controller.name} ended by itself")
 
     async def _drain(self, controllers: Sequence[Controller]) -> None:
@@ -87,15 +103,20 @@ class Crew:
         async with anyio.create_task_group() as tasks:
             for controller in controllers:
                 tasks.start_soon(drain, controller)
-        self.finished = all(ended)
+        self.finished = all(ended) or not self._stop.is_set()  # it tells of the end of the process
 
     def _fresh(self) -> tuple[Controller, ...]:
         """The controllers of a new term."""
         self._term += 1
-        if self._term > 1:
+        if self._term > 1 or not self._warm:
             # The new ones first: so the caches have a user all the time, and stay.
             before, self.controllers = self.controllers, tuple(make() for make in self._makers)
-            for source in (source for controller in before for source in controller.sources):
-                if isinstance(source, KindSource):
-                    source.close()
+            _close(before)
         return self.controllers
+
+
+def _close(controllers: Sequence[Controller]) -> None:
+    """Let go of the caches of controllers that have ended."""
+    for source in (source for controller in controllers for source in controller.sources):
+        if isinstance(source, KindSource):
+            source.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kopylite.client import ClientConfig, MissingPermissions, Transport
@@ -35,7 +35,18 @@ class Candidacy:
 def elects(app: Operator, options: Options) -> bool:
     """Whether an App has parts that only a leader runs."""
     wanted = app.leader_election if options.leader_election is None else options.leader_election
-    return wanted and any(spec.leader for spec in app.controllers)
+    return bool(wanted or shards_of(app, options)) and any(spec.leader for spec in app.controllers)
+
+
+def shards_of(app: Operator, options: Options) -> int:
+    """Into how many shards an App's keys are split; 0: they are not."""
+    return app.shards if options.shards is None else options.shards
+
+
+def leases_of(app: Operator, options: Options) -> int:
+    """How many Leases this process may hold for an App at the same time."""
+    shards = shards_of(app, options)
+    return (shards + 1 if shards else 1) if elects(app, options) else 0
 
 
 def check_elections(apps: Sequence[Operator], options: Options) -> None:
@@ -62,14 +73,22 @@ def elector_of(
     app: Operator, options: Options, candidacy: Candidacy, clock: Clock, observer: ElectionObserver
 ) -> Elector:
     """The elector of an App."""
-    settings = LeaseSettings(
-        name=options.lease_name or app.name,
+    settings = lease_settings(app, options, candidacy)
+    return Elector(settings, candidacy.identity, candidacy.transport, clock=clock, observer=observer)
+
+
+def lease_settings(
+    app: Operator, options: Options, candidacy: Candidacy, *, suffix: str = "", labels: Mapping[str, str] | None = None
+) -> LeaseSettings:
+    """A Lease of an App, of its name and a suffix."""
+    return LeaseSettings(
+        name=f"{options.lease_name or app.name}{suffix}",
         namespace=options.lease_namespace or candidacy.namespace,
         lease_duration=options.lease_duration,
         renew_deadline=options.renew_deadline,
         retry_period=options.retry_period,
+        labels=labels or {},
     )
-    return Elector(settings, candidacy.identity, candidacy.transport, clock=clock, observer=observer)
 
 
 class Herald(ElectionObserver):

@@ -37,7 +37,7 @@ def liveness(
     """
     checks: dict[str, Check] = {"event-loop": loop}
     checks |= {f"watch-{label_of(informer.scope)}": partial(_watch_alive, informer) for informer in informers}
-    checks |= {f"workers-{controller.name}": partial(_workers_alive, controller) for controller in controllers}
+    checks |= {f"workers-{controller.label}": partial(_workers_alive, controller) for controller in controllers}
     checks |= {f"lease-{elector.settings.name}": partial(_lease_kept, elector) for elector in electors}
     return checks
 
@@ -51,7 +51,7 @@ def readiness(
     """
     checks: dict[str, Check] = {"running": running}
     checks |= {f"informer-{label_of(informer.scope)}": partial(_synced, informer) for informer in informers}
-    checks |= {f"controller-{controller.name}": partial(_working, controller) for controller in controllers}
+    checks |= {f"controller-{controller.label}": partial(_working, controller) for controller in controllers}
     checks |= {f"lease-{elector.settings.name}": partial(_lease_reached, elector) for elector in electors}
     return checks
 
@@ -60,7 +60,13 @@ def label_of(scope: Scope) -> str:
     """A scope as one word: deployment.v1.apps, with its namespace and selectors if there are any."""
     kind = scope.kind
     name = ".".join(filter(None, (kind.kind.lower(), kind.version, kind.group)))
-    narrowed = (scope.namespace, scope.labels, scope.fields, "metadata" if scope.metadata_only else "")
+    narrowed = (
+        scope.namespace,
+        scope.labels,
+        scope.fields,
+        "metadata" if scope.metadata_only else "",
+        str(scope.part or ""),
+    )
     return ":".join(filter(None, (name, *narrowed))).replace(" ", "")
 
 

@@ -36,7 +36,7 @@ from kopylite.errors import KopyliteError, RegistrationError, UsageError
 from kopylite.leaderelection import Elector
 from kopylite.manager.assembly import Assembly, Ground, assemble, prepare
 from kopylite.manager.connection import missing_namespaces, wait_for_server
-from kopylite.manager.elections import Candidacy, check_elections, elects, lease_config
+from kopylite.manager.elections import Candidacy, check_elections, lease_config, leases_of
 from kopylite.manager.health import liveness, readiness
 from kopylite.manager.operator import Operator
 from kopylite.manager.options import Options
@@ -193,7 +193,7 @@ class Manager:
 
     def _candidacy(self, stack: AsyncExitStack, observer: ClientObserver) -> Candidacy | None:
         """As whom this process stands for Leases; None: no App has leader election."""
-        leases = sum(elects(app, self.options) for app in self.apps)
+        leases = sum(leases_of(app, self.options) for app in self.apps)
         if not leases:
             return None
         # Of its own, so that nothing that the operator does can keep a renewal waiting.
@@ -220,6 +220,8 @@ class Manager:
             background.start_soon(self._endless, "the progress report", progress.run)
             for recorder in parts.recorders:
                 background.start_soon(self._endless, "the event recorder", recorder.run)
+            for membership in parts.memberships:
+                background.start_soon(self._endless, "the membership of the shards", membership.run)
             background.start_soon(self._note_synced)
             background.start_soon(self._note_namespaces, ground)
             async with anyio.create_task_group() as running:
@@ -229,6 +231,8 @@ class Manager:
                 runs, grace = sum(len(each.active_runs()) for each in self.controllers), self.options.grace_period
                 logger.info("stopping: %d reconciles run, and have up to %.0f s to end", runs, grace)
                 left = {each.name: ready for each in self.controllers if (ready := each.statistics().queue.ready)}
+                for membership in parts.memberships:
+                    membership.leave()
                 for crew in parts.crews:
                     crew.stop()
             background.cancel_scope.cancel()

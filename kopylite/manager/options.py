@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kopylite.checks import require_count, require_flag, require_seconds
+from kopylite.checks import require_count, require_flag, require_seconds, require_shards
 from kopylite.errors import UsageError
 from kopylite.leaderelection.settings import LEASE_DURATION, RENEW_DEADLINE, RETRY_PERIOD, LeaseSettings
 
@@ -22,6 +22,8 @@ class Options:
         connect_timeout: how long to try to reach the API server at the start.
         freeze_garbage: take everything that exists after the start out of the garbage collector's sight, which
             saves its pauses; for processes that do nothing else.
+        shards: into how many parts the keys are split, which several processes share; 0: they are not. None: as each
+            App says.
         leader_election: whether of several processes only one works at a time; None: as each App says.
         lease_name: of the Lease; "": the App's name.
         lease_namespace: of the Lease; "": the pod's, or the kubeconfig context's.
@@ -35,6 +37,7 @@ class Options:
     grace_period: float = 30.0
     connect_timeout: float = 60.0
     freeze_garbage: bool = False
+    shards: int | None = None
     leader_election: bool | None = None
     lease_name: str = ""
     lease_namespace: str = ""
@@ -47,6 +50,8 @@ class Options:
         require_seconds(self.grace_period, "Options: grace_period", zero=True, error=UsageError)
         require_seconds(self.connect_timeout, "Options: connect_timeout", zero=True, error=UsageError)
         require_flag(self.freeze_garbage, "Options: freeze_garbage", error=UsageError)
+        if self.shards is not None:
+            require_shards(self.shards, "Options: shards", error=UsageError)
         if self.leader_election is not None:
             require_flag(self.leader_election, "Options: leader_election (None: as the App says)", error=UsageError)
         LeaseSettings(

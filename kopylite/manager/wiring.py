@@ -11,7 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 import anyio
 
 from kopylite.boundary import CHANNEL, MAP, PERIODIC, PREDICATE
-from kopylite.cache import Informer, Record, SharedCache
+from kopylite.cache import Informer, Informers, PartCache, Record, ShardPart, SharedCache
 from kopylite.client import Resources
 from kopylite.client.selecting import label_selector_text
 from kopylite.clock import Clock
@@ -47,22 +47,44 @@ MakeHandler = Callable[[], Handler | BackgroundHandler]
 
 
 def sources_of(spec: ControllerSpec, environment: Environment, cache: SharedCache, places: Places) -> list[KindSource]:
-    """The sources of a controller: its own kind first, then what it owns, then what it watches."""
+    """The sources of a controller: its own kind first, then what it owns, then what it watches.
+
+    With a shard, its own kind and what it owns are of that shard only. What is watched otherwise is cached whole, since
+    it may concern any key; of these keys only those count whose object is in the shard's cache. No run is lost by
+    that: an object that comes into the cache has one.
+    """
     own = Watch(spec.kind, predicates=spec.predicates, labels=label_selector_text(spec.labels))
     owner = kind_of(spec.kind)
     sources: list[KindSource] = []
-    complete = FirstSync(sources, environment.clock)
+    complete, shard = FirstSync(sources, environment.clock), environment.shard
 
-    def add(watch: Watch, default: MakeHandler) -> None:
+    def add(watch: Watch, default: MakeHandler, part: ShardPart | None = None) -> None:
         make = default if watch.map is None else _mapping(watch.map, watch, spec.timeout, environment, complete.wait)
-        sources.extend(_sources(watch, make, cache, places, environment))
+        whole = part is None or watch.map is not None
+        informers: Informers = cache if part is None or whole else PartCache(cache, part)
+        made = list(_sources(watch, make, informers, places, environment))
+        if whole and shard is not None:
+            admits = keys_in(own_sources)
+            for source in made:
+                source.admits = admits
+        sources.extend(made)
 
-    add(own, EnqueueObject)
+    own_sources: list[KindSource] = []
+    add(own, EnqueueObject, None if shard is None else ShardPart(shard))
+    own_sources += sources
     for watch in spec.owns:
-        add(watch, partial(EnqueueOwner, owner, scopes=cache, controller_only=not watch.any_owner))
+        part = None if shard is None else ShardPart(shard, owner.group_kind, watch.any_owner)
+        make = partial(EnqueueOwner, owner, scopes=cache, controller_only=not watch.any_owner, shard=shard)
+        add(watch, make, part)
     for watch in spec.watches:
         add(watch, EnqueueObject)
     return sources
+
+
+def keys_in(sources: Sequence[KindSource]) -> Callable[[Request], bool]:
+    """Whether a key's object is in the cache of one of these."""
+    stores = [source.informer.store for source in sources]
+    return lambda request: any(store.get(request) is not None for store in stores)
 
 
 def finder_of(spec: ControllerSpec, sources: Sequence[KindSource]) -> Callable[[Request], Unstructured | None]:
@@ -180,7 +202,7 @@ class CacheGate:
 
 
 def _sources(
-    watch: Watch, make: MakeHandler, cache: SharedCache, places: Places, environment: Environment
+    watch: Watch, make: MakeHandler, cache: Informers, places: Places, environment: Environment
 ) -> Iterator[KindSource]:
     kind, predicate = kind_of(watch.kind), watch.predicates
     observe = partial(environment.on_call, PREDICATE.what)

@@ -55,6 +55,7 @@ from kopylite.objects.references import (
     TypedLocalObjectReference,
 )
 from kopylite.objects.resource import CustomResource, Declaration, PrinterColumn, Scale
+from kopylite.objects.shard import Shard
 from kopylite.objects.times import Duration, MicroTime, Time
 from kopylite.objects.unstructured import Unstructured, read_owner_references
 
@@ -88,6 +89,7 @@ __all__ = [
     "ResourceRequirements",
     "Rule",
     "Scale",
+    "Shard",
     "Time",
     "Toleration",
     "TypedLocalObjectReference",

@@ -16,6 +16,7 @@ import anyio.to_thread
 from kopylite.boundary import name_of
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.errors import Forbidden
+from kopylite.objects import Kind, ObjectKey, Shard
 from kopylite.reconcile.chains import ChainLink, Version
 from kopylite.reconcile.request import Request
 from kopylite.reconcile.threads import THREADS
@@ -46,6 +47,8 @@ class Environment:
         on_forbidden: told of each run that failed because the API server refused something.
         on_call: told of each call of a map, periodic or channel function: its kind, its name, and how it ended.
         on_run: told of each run that ended: what it was in a chain of runs (None: it wrote nothing), and the time.
+        kind: whose objects its requests name.
+        shard: of which these objects are; None: there are no shards.
     """
 
     controller: str
@@ -56,6 +59,8 @@ class Environment:
     on_forbidden: Callable[[Forbidden], None] = lambda error: None
     on_call: Callable[[str, str, str], None] = lambda what, name, result: None
     on_run: Callable[[ChainLink | None, float], None] = lambda step, now: None
+    kind: Kind | None = None
+    shard: Shard | None = None
 
 
 class ReconcileLogger(logging.LoggerAdapter[logging.Logger]):
@@ -110,6 +115,16 @@ class Context:
     def controller(self) -> str:
         """The name of the controller whose run this is."""
         return self._environment.controller
+
+    @property
+    def shard(self) -> int | None:
+        """The number of the shard, from 0 on, that this run is of; None: there are no shards."""
+        return None if self._environment.shard is None else self._environment.shard.index
+
+    def is_about(self, kind: Kind, key: ObjectKey) -> bool:
+        """Whether an object is the one that this run reconciles."""
+        own = self._environment.kind
+        return own is not None and own.group_kind == kind.group_kind and key == self.request
 
     @property
     def reconcile_id(self) -> str:

@@ -23,7 +23,7 @@ from kopylite.triggers.predicates import (
     predicate,
     resource_version_changed,
 )
-from kopylite.triggers.sources import ChannelSource, KindSource, PeriodicSource, guard_of
+from kopylite.triggers.sources import ChannelSource, KindSource, PeriodicSource, guard_of, only
 
 __all__ = [
     "LOW_PRIORITY",
@@ -47,6 +47,7 @@ __all__ = [
     "guard_of",
     "label_selector",
     "labels_changed",
+    "only",
     "predicate",
     "resource_version_changed",
     "when",

@@ -17,7 +17,7 @@ from kopylite.boundary import MAP, ActiveCall, CallFailed, Guard
 from kopylite.cache import Record
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.errors import RegistrationError
-from kopylite.objects import HasKey, Kind, ObjectKey, OwnerReference
+from kopylite.objects import HasKey, Kind, ObjectKey, OwnerReference, Shard
 from kopylite.reconcile.request import Request
 from kopylite.triggers.events import Event
 from kopylite.workqueue import RateLimit, RateLimiter, WorkQueue
@@ -92,21 +92,25 @@ class EnqueueOwner:
     Args:
         owner: the kind.
         controller_only: only the reference that is marked as the controller counts.
+        shard: only owners in it count; None: all.
         scopes: knows whether the owner is namespaced, which a reference does not tell; without it the `Kind` does.
 
     Raises:
         RegistrationError: nothing says the scope.
     """
 
-    __slots__ = ("_controller_only", "_group_kind", "_owner", "_scopes")
+    __slots__ = ("_controller_only", "_group_kind", "_owner", "_scopes", "_shard")
 
-    def __init__(self, owner: Kind, *, controller_only: bool = True, scopes: Scopes | None = None) -> None:
+    def __init__(
+        self, owner: Kind, *, controller_only: bool = True, scopes: Scopes | None = None, shard: Shard | None = None
+    ) -> None:
         if scopes is None and owner.namespaced is None:
             raise RegistrationError(f"events of what {owner} owns: nothing says whether {owner} is namespaced")
         self._owner = owner
         self._group_kind = owner.group_kind
         self._scopes = scopes
         self._controller_only = controller_only
+        self._shard = shard
 
     async def prepare(self) -> None:
         """Wait for the scope: a guess would be the key of another object, and one that is always gone."""
@@ -134,6 +138,8 @@ class EnqueueOwner:
     def _matches(self, reference: OwnerReference) -> bool:
         group, kind = self._group_kind
         if reference.kind != kind or reference.group != group or not reference.name:
+            return False
+        if self._shard is not None and not self._shard.holds(reference.uid):
             return False
         return reference.controller is True or not self._controller_only
 

@@ -11,7 +11,7 @@ from typing import Final
 import anyio
 
 from kopylite.boundary import CHANNEL, PERIODIC, PREDICATE, ActiveCall, CallFailed, Guard, name_of
-from kopylite.cache import Delta, Handle, Informer, SharedCache
+from kopylite.cache import Delta, Handle, Informer, Informers
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.objects import HasKey, Kind
 from kopylite.reconcile.chains import ChangeReason, Version
@@ -50,6 +50,18 @@ def guard_of(
     )
 
 
+def only(enqueue: Enqueue, admits: Callable[[Request], bool] | None) -> Enqueue:
+    """An Enqueue that drops all keys but some; None: it drops none."""
+    if admits is None:
+        return enqueue
+
+    def enqueue_some(request: Request, reason: str, priority: int) -> None:
+        if admits(request):
+            enqueue(request, reason, priority)
+
+    return enqueue_some
+
+
 class KindSource:
     """The changes of one kind, by an informer of the shared cache.
 
@@ -64,11 +76,14 @@ class KindSource:
         namespace: "" for all.
         labels, fields: narrow what the server sends, and thus also what is cached.
         metadata_only: only metadata is sent.
+
+    Attributes:
+        admits: of its keys, only these are enqueued; None: all. To be set before it runs.
     """
 
     def __init__(
         self,
-        cache: SharedCache,
+        cache: Informers,
         kind: Kind,
         handler: Handler | BackgroundHandler,
         *,
@@ -78,6 +93,7 @@ class KindSource:
         fields: str = "",
         metadata_only: bool = False,
     ) -> None:
+        self.admits: Callable[[Request], bool] | None = None
         self.informer: Informer = cache.acquire(
             kind, namespace=namespace, labels=labels, fields=fields, metadata_only=metadata_only
         )
@@ -109,6 +125,7 @@ class KindSource:
 
     async def run(self, enqueue: Enqueue) -> None:
         """Hand events to the handler until cancelled."""
+        enqueue = only(enqueue, self.admits)
         if isinstance(self._handler, PreparedHandler):
             await self._handler.prepare()  # nothing is missed: a late handler is told of all that is there
         self._handle = self.informer.add_handler(partial(self._deliver, enqueue))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -41,6 +41,24 @@ class QueueStatistics:
     longest_ready: float
     longest_running: float
     unfinished: float
+
+    @classmethod
+    def of_all(cls, several: Iterable[QueueStatistics]) -> QueueStatistics:
+        """Of several queues together."""
+        found = [*several]
+        by_priority: dict[int, int] = {}
+        for priority, number in (item for one in found for item in one.ready_by_priority.items()):
+            by_priority[priority] = by_priority.get(priority, 0) + number
+        return cls(
+            ready=sum(one.ready for one in found),
+            ready_by_priority=by_priority,
+            waiting=sum(one.waiting for one in found),
+            running=sum(one.running for one in found),
+            failing=sum(one.failing for one in found),
+            longest_ready=max((one.longest_ready for one in found), default=0.0),
+            longest_running=max((one.longest_running for one in found), default=0.0),
+            unfinished=sum(one.unfinished for one in found),
+        )
 
 
 class WorkQueue(Generic[K]):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -18,9 +19,9 @@ import anyio
 import anyio.abc
 
 from kopylite.client import Client, LineSplitter, ListWatch, Selection, decode_event
+from kopylite.devcluster.cluster import Cluster
 from kopylite.leaderelection import LEASE, Lease
 from kopylite.objects import Kind, Unstructured
-from kopylite.testing import EnvTest
 from tests.elections.proxy import TcpProxy, tcp_proxy
 from tests.elections.writer import CONFIG_MAP
 from tests.operators import OperatorProcess
@@ -91,7 +92,7 @@ class History:
 class Replicas:
     """Starts processes of tests/elections/writer.py."""
 
-    def __init__(self, cluster: EnvTest, client: Client, namespace: str, folder: Path) -> None:
+    def __init__(self, cluster: Cluster, client: Client, namespace: str, folder: Path) -> None:
         self.cluster, self.client, self.namespace, self.folder = cluster, client, namespace, folder
         self.history = History()
 
@@ -126,14 +127,15 @@ class Replicas:
         **environment: str,
     ) -> AsyncIterator[Replica]:
         """A process of its own, with a network of its own."""
-        port = int(self.cluster.url.rsplit(":", 1)[1])
+        kubeconfig = Path(self.cluster.kubeconfig).read_text()
+        port = int(re.findall(r'server"?: *"?https?://[^\s"]*:(\d+)', kubeconfig)[0])
         async with tcp_proxy(port) as proxy:
-            text = Path(self.cluster.kubeconfig).read_text().replace(f":{port}", f":{proxy.port}")
-            kubeconfig = self.folder / f"kubeconfig-{name}"
-            kubeconfig.write_text(text)
+            text = kubeconfig.replace(f":{port}", f":{proxy.port}")
+            through = self.folder / f"kubeconfig-{name}"
+            through.write_text(text)
             log = self.folder / f"{name}.log"
             command = [
-                sys.executable, "-m", "tests.elections.skewed", "run", target, "--kubeconfig", str(kubeconfig),
+                sys.executable, "-m", "tests.elections.skewed", "run", target, "--kubeconfig", str(through),
                 "-n", self.namespace, "--lease-namespace", self.namespace, *times,
                 "--metrics-address", "127.0.0.1:0", "--health-address", "127.0.0.1:0", *arguments,
             ]  # fmt: skip
@@ -156,7 +158,7 @@ class Replicas:
 
 
 @asynccontextmanager
-async def playing(cluster: EnvTest, folder: Path, *, lease: bool = True) -> AsyncIterator[Replicas]:
+async def playing(cluster: Cluster, folder: Path, *, lease: bool = True) -> AsyncIterator[Replicas]:
     """A namespace of its own with what the replicas work on, and its history."""
     async with cluster.client() as client:
         name = Unstructured(apiVersion="v1", kind="Namespace", metadata={"generateName": "elections-"})

@@ -17,6 +17,7 @@ def parsed(*arguments: str) -> dict[str, object]:
 
 def test_without_any_the_app_decides_and_times_are_those_of_kubernetes() -> None:
     assert parsed() == {
+        "shards": None,
         "leader_election": None,
         "lease_name": "",
         "lease_namespace": "",
@@ -50,6 +51,7 @@ def test_name_namespace_and_times(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KOPYLITE_RENEW_DEADLINE", "20s")
     found = parsed("--lease-name", "a.b", "--lease-duration", "1m", "--retry-period", "3")
     assert found == {
+        "shards": None,
         "leader_election": None,
         "lease_name": "a.b",
         "lease_namespace": "ops",
@@ -64,3 +66,12 @@ def test_a_lease_name_that_cannot_be_is_refused(name: str, capsys: pytest.Captur
     with pytest.raises(SystemExit):
         parsed("--lease-name", name)
     assert "is no name" in capsys.readouterr().err
+
+
+def test_shards_are_a_whole_number(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("KOPYLITE_SHARDS", "8")
+    assert parsed()["shards"] == 8
+    assert parsed("--shards", "0")["shards"] == 0
+    with pytest.raises(SystemExit):
+        parsed("--shards", "-1")
+    assert "is not a whole number" in capsys.readouterr().err
