@@ -30,7 +30,7 @@ SHOWN_NAMESPACES = 5
 
 @dataclass(frozen=True, slots=True)
 class Permission:
-    """What a user may not do.
+    """One thing that a user may do, or has to be allowed.
 
     Attributes:
         verb: get, list, watch, create, update, patch, delete or deletecollection.
@@ -38,6 +38,7 @@ class Permission:
         group: "" for the core group.
         namespace: "" where the permission is needed for the whole cluster.
         user: who asked; "" if the server did not say.
+        name: of the only object that it is about; "": all.
     """
 
     verb: str
@@ -45,6 +46,7 @@ class Permission:
     group: str
     namespace: str = ""
     user: str = ""
+    name: str = ""
 
 
 def missing_permission(error: Forbidden) -> Permission | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from kopylite.manager.manager import Manager, check_apps
+from kopylite.manager.operator import Operator
 from kopylite.manager.options import Options
+from kopylite.manager.recorded import RequestRecorder
 
-__all__ = ["Manager", "Options", "check_apps"]
+__all__ = ["Manager", "Operator", "Options", "RequestRecorder", "check_apps"]

@@ -27,7 +27,7 @@ import anyio
 
 from kopylite.boundary import say
 from kopylite.cache import Informer
-from kopylite.client import AiohttpTransport, Api, ClientConfig, LiveClient
+from kopylite.client import AiohttpTransport, Api, ClientConfig, LiveClient, Transport
 from kopylite.client.transport import MAX_CONNECTIONS
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.controller import Controller
@@ -41,6 +41,7 @@ from kopylite.manager.health import liveness, readiness
 from kopylite.manager.operator import Operator
 from kopylite.manager.options import Options
 from kopylite.manager.reachability import Reachability
+from kopylite.manager.recorded import RecordedTransport, RequestRecorder
 from kopylite.metrics import Metrics
 from kopylite.observers import ClientObserver
 from kopylite.serving import Address, Answer, HttpServer, Query, RouteHandler, guarded, parse_address, probe
@@ -65,12 +66,15 @@ class Manager:
 
     Attributes:
         metrics: its numbers; register collectors of your own in `metrics.registry`.
+        recorder: hears of each request of the Apps; None: nobody. The pytest plugin sets it for all Managers.
         bar: where a terminal is shown how far the controllers are that are behind; None: every 10 s in the log.
 
     Raises:
         RegistrationError: an App has no controllers, or two have a controller of one name.
         UsageError: an address is none.
     """
+
+    recorder: RequestRecorder | None = None
 
     def __init__(
         self,
@@ -186,10 +190,13 @@ class Manager:
             candidacy = self._candidacy(stack, observer)
             with self._connecting:
                 await wait_for_server(transport, self._config, self.options.connect_timeout, self._clock)
-                ground = await prepare(self.apps, self.options, transport, candidacy, self._clock)
+                ground = await prepare(self.apps, self.options, self._recorded(transport), candidacy, self._clock)
             finished = self._stop.is_set() or await self._operate(ground)
         logger.info("stopped")
         return finished
+
+    def _recorded(self, transport: Transport) -> Transport:
+        return transport if self.recorder is None else RecordedTransport(transport, self.apps, self.recorder)
 
     def _candidacy(self, stack: AsyncExitStack, observer: ClientObserver) -> Candidacy | None:
         """As whom this process stands for Leases; None: no App has leader election."""

@@ -2,14 +2,82 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
+    from kopylite.deploy.recorder import Recorder
     from kopylite.devcluster.embedded import EmbeddedCluster
     from kopylite.testing.envtest import EnvTest
+
+_OPTION = "kopylite_rbac"
+_RECORDER: pytest.StashKey[Recorder] = pytest.StashKey()
+_FOLDER: pytest.StashKey[tempfile.TemporaryDirectory[str]] = pytest.StashKey()
+# Read by `kopylite run`: operators that tests start as processes record too, each into a file of its own.
+_VARIABLE = "KOPYLITE_RECORD_RBAC"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.getgroup("kopylite").addoption(
+        "--kopylite-rbac",
+        dest=_OPTION,
+        metavar="FILE",
+        help="record which calls the Apps under test make of the API server, for `kopylite manifests --rbac-from`; "
+        "those that the file has already stay in it",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Begin to record, if that is asked for: in each process of xdist."""
+    if not config.getoption(_OPTION):
+        return
+    from kopylite.deploy.recorder import Recorder
+    from kopylite.manager import Manager
+
+    config.stash[_RECORDER] = Manager.recorder = Recorder()
+    config.stash[_FOLDER] = tempfile.TemporaryDirectory(prefix="kopylite-rbac-")
+    os.environ[_VARIABLE] = config.stash[_FOLDER].name
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A worker hands its calls over; the process that was started by the user writes the file."""
+    config = session.config
+    recorder = config.stash.get(_RECORDER, None)
+    if recorder is None:
+        return
+    from kopylite.deploy.recording import Recording
+
+    for path in sorted(Path(config.stash[_FOLDER].name).glob("*.json")):
+        recorder.recording.merge(Recording.read(path))
+    if (output := getattr(config, "workeroutput", None)) is not None:
+        output[_OPTION] = recorder.recording.to_wire()
+    else:
+        recorder.recording.add_to(Path(config.getoption(_OPTION)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object) -> None:
+    """xdist's: a worker has ended; one that crashed has nothing to hand over."""
+    recorder = node.config.stash.get(_RECORDER, None)
+    if recorder is not None and _OPTION in (output := getattr(node, "workeroutput", {})):
+        from kopylite.deploy.recording import Recording
+
+        recorder.recording.merge(Recording.of_wire(output[_OPTION], "the recording of a worker"))
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Leave the process as it was."""
+    if _RECORDER in config.stash:
+        from kopylite.manager import Manager
+
+        Manager.recorder = None
+        os.environ.pop(_VARIABLE, None)
+        config.stash[_FOLDER].cleanup()
 
 
 @pytest.fixture(scope="session")
