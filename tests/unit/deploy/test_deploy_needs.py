@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from kopylite import App, Context, CustomResource, Kind, Request
 from kopylite.client import Permission
-from kopylite.deploy import Call, Recording, Rule, needs_of, rules_of
+from kopylite.deploy import Call, Recording, needs_of
+from kopylite.deploy.rules import Rule, rules_of
 from kopylite.errors import UsageError
 from kopylite.manager import Options
 from kopylite.objects import kind_of

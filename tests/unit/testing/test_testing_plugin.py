@@ -41,6 +41,7 @@ async def test_it(kube_cluster):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("workers", ["0", "2"])
 def test_the_calls_of_the_app_are_recorded_and_not_those_of_the_test(
     tmp_path: Path, repository: Path, workers: str
@@ -53,7 +54,7 @@ def test_the_calls_of_the_app_are_recorded_and_not_those_of_the_test(
                "asyncio_mode=auto", "-p", "no:cacheprovider", "--rootdir", str(tmp_path), str(tmp_path)]  # fmt: skip
     path = f"{repository}:{tmp_path}"
     done = subprocess.run(
-        command, cwd=tmp_path, env={"PYTHONPATH": path, "PATH": ""}, capture_output=True, text=True, timeout=120
+        command, cwd=tmp_path, env={"PYTHONPATH": path, "PATH": ""}, capture_output=True, text=True, timeout=280
     )
     assert done.returncode == 0, done.stdout + done.stderr
     calls = Recording.read(recording).of("greeter")
