@@ -33,7 +33,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Begin to record, if that is asked for: in each process of xdist."""
+    """Declare the marker, and begin to record calls if that is asked for: in each process of xdist."""
+    text = "kube_cluster(**options): the options of the EmbeddedCluster that the fixture kube_cluster makes"
+    config.addinivalue_line("markers", text)
     if not config.getoption(_OPTION):
         return
     from kopylite.deploy.recorder import Recorder
@@ -95,11 +97,6 @@ def envtest() -> Iterator[EnvTest]:
         pytest.skip("no kube-apiserver and etcd: let KUBEBUILDER_ASSETS name their folder")
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(EnvTest()) as env:
         yield env
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    text = "kube_cluster(**options): the options of the EmbeddedCluster that the fixture kube_cluster makes"
-    config.addinivalue_line("markers", text)
 
 
 @pytest.fixture
