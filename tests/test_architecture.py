@@ -83,7 +83,7 @@ PURE = {
     "reconcile/owners.py", "leaderelection/settings.py", "leaderelection/lease.py", "leaderelection/candidate.py",
     "controller/spec.py", "controller/outcome.py", "serving/probes.py", "serving/routes.py", "serving/address.py",
     "diagnostics/hotloop.py", "redaction/", "manager/options.py", "manager/health.py", "app.py",
-    "deploy/calls.py", "deploy/needs.py", "deploy/rules.py", "deploy/roles.py", "deploy/manifests.py",
+    "deploy/calls.py", "deploy/needs.py", "deploy/rules.py", "deploy/manifests.py",
     "apiserver/schema/", "apiserver/patching/", "apiserver/builtin/", "apiserver/printers/", "apiserver/resources/",
     "apiserver/request/", "apiserver/openapi/", "apiserver/crd/columns.py", "apiserver/crd/custom_resources.py",
     "apiserver/crd/definitions.py", "apiserver/crd/validation.py", "apiserver/admission/quota_usage.py",
@@ -466,7 +466,9 @@ CALLED_FROM_OUTSIDE = {
     "recording": "the public API",
     "ignore_aliases": "PyYAML's dumper",
     "handle_error": "aiohttp's protocol",
-    "pytest_configure": "pytest, of its plugin",
+    **dict.fromkeys(
+        ("pytest_addoption", "pytest_configure", "pytest_sessionfinish", "pytest_unconfigure"), "pytest, of its plugin"
+    ),
 }
 
 
