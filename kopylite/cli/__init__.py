@@ -16,7 +16,7 @@ from kopylite.cli.signals import StopSignals
 if TYPE_CHECKING:
     import argparse
 
-COMMANDS = ("run", "apiserver", "crd", "models")
+COMMANDS = ("run", "manifests", "apiserver", "crd", "models")
 # Those that run until a signal comes; an early one is as good as a late one.
 SERVING = ("run", "apiserver")
 
@@ -26,6 +26,7 @@ EPILOG = """\
 start here:
   kopylite run hello.py --dev                run an operator on a cluster of its own: nothing else is needed
   kopylite run hello.py                      run it against the cluster of your kubeconfig
+  kopylite manifests hello.py --image IMAGE  what brings it into a cluster, with the least rights
   kopylite run --help                        its options, environment variables and exit codes
 """
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kopylite.deploy.calls import Call, call_of
+from kopylite.deploy.calls import ApiCall, call_of
 from kopylite.deploy.needs import Needs, needs_of
 from kopylite.deploy.recording import Recording
-from kopylite.deploy.rules import Rule, rules_of
+from kopylite.deploy.rules import RoleRule, rules_of
 
-__all__ = ["Call", "Needs", "Recording", "Rule", "call_of", "needs_of", "rules_of"]
+__all__ = ["ApiCall", "Needs", "Recording", "RoleRule", "call_of", "needs_of", "rules_of"]

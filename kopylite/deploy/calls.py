@@ -1,4 +1,4 @@
-"""Call: what one request asks the authorizer for. Pure: the same reading of a path that the server makes."""
+"""ApiCall: what one request asks the authorizer for. Pure: the same reading of a path that the server makes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ANY = "*"
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Call:
+class ApiCall:
     """One verb on one resource.
 
     Attributes:
@@ -33,7 +33,7 @@ class Call:
     namespace: str = ""
 
 
-def calls_of(request: ApiRequest, own: str | None = None) -> list[Call]:
+def calls_of(request: ApiRequest, own: str | None = None) -> list[ApiCall]:
     """What the server asks its authorizer for one request; nothing for what is no resource.
 
     Args:
@@ -44,11 +44,11 @@ def calls_of(request: ApiRequest, own: str | None = None) -> list[Call]:
         return []
     if found.verb == "patch" and request.content_type == APPLY and "/" not in found.resource:
         # An apply makes the object if it is not there, and the server asks for that right too.
-        return [found, Call(found.group, found.resource, "create", found.namespace)]
+        return [found, ApiCall(found.group, found.resource, "create", found.namespace)]
     return [found]
 
 
-def call_of(request: ApiRequest, own: str | None = None) -> Call | None:
+def call_of(request: ApiRequest, own: str | None = None) -> ApiCall | None:
     """The call that a request is; None: it is about no resource. `own` as in `calls_of`."""
     parts = [unquote(part) for part in request.path.split("/") if part]
     if not parts or parts[0] not in ("api", "apis") or len(parts) < (3 if parts[0] == "api" else 4):
@@ -60,7 +60,7 @@ def call_of(request: ApiRequest, own: str | None = None) -> Call | None:
     named, resource = len(rest) > 1, "/".join((rest[0], *rest[2:]))
     if namespace and own is not None and own in ("", namespace):
         namespace = ANY
-    return Call(group, resource, _verb(request, named), namespace)
+    return ApiCall(group, resource, _verb(request, named), namespace)
 
 
 def _verb(request: ApiRequest, named: bool) -> str:

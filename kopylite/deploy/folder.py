@@ -1,13 +1,18 @@
-"""Files that are written whole: a reader sees the old one or the new one."""
+"""Files that are written whole, into a folder that may hold somebody else's: those are left as they are."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tempfile
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from kopylite.errors import UsageError
+
+# The first line of each file that is ours. The hash tells one that was edited since.
+_MARK = "# Made by `kopylite manifests`: run it again instead of editing. "
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -30,3 +35,66 @@ def write_whole(path: Path, text: str) -> None:
             raise
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def marked(text: str) -> str:
+    """A file's text under a line that says who made it."""
+    return f"{_MARK}{_hash(text)}\n{text}"
+
+
+def is_ours(text: str) -> bool:
+    """Whether a file is as it was made: nobody has edited it."""
+    first, _, rest = text.partition("\n")
+    return first == f"{_MARK}{_hash(rest)}"
+
+
+def write_files(folder: Path, files: Mapping[str, str], *, force: bool = False) -> list[Path]:
+    """Write texts, each under its relative path; all of them, or none if one would take the place of a foreign file.
+
+    Args:
+        force: replace foreign and edited files too.
+
+    Returns:
+        The files, in the order of their names.
+
+    Raises:
+        UsageError: names the files that are somebody else's, or were edited; or one cannot be written.
+    """
+    paths = {folder / name: text for name, text in sorted(files.items())}
+    foreign = [path for path, text in paths.items() if not force and not _may_replace(path, text)]
+    if foreign:
+        raise UsageError(
+            f"{', '.join(map(str, foreign))}: not made by this command, or edited since, and so left alone; nothing "
+            "was written. Name another --output-dir, or say --force to replace them"
+        )
+    for path, text in paths.items():
+        write_whole(path, text)
+    return list(paths)
+
+
+def made_files(folder: Path) -> dict[str, str]:
+    """The texts of all files below a folder that this command has made, edited or not, by their relative paths."""
+    found = {}
+    for path in sorted(folder.rglob("*.yaml")):
+        if path.is_file() and (text := _text(path)).startswith(_MARK):
+            found[path.relative_to(folder).as_posix()] = text
+    return found
+
+
+def _may_replace(path: Path, text: str) -> bool:
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        return False
+    return not path.exists() or (found := _text(path)) == text or is_ours(found)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        return ""
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from kopylite.client import Permission
 from kopylite.controller import ControllerSpec, Watch
-from kopylite.deploy.calls import ANY, Call
+from kopylite.deploy.calls import ANY, ApiCall
 from kopylite.deploy.recording import Recording
 from kopylite.errors import UsageError
 from kopylite.leaderelection.lease import LEASE
@@ -131,7 +131,7 @@ class _Declared:
             for watch in spec.owns:
                 yield from self._of(self._kind(watch), OWNED_WRITES, watch.namespace)
 
-    def seen(self, calls: Iterable[Call]) -> Iterator[Permission]:
+    def seen(self, calls: Iterable[ApiCall]) -> Iterator[Permission]:
         """What it was seen to do, in the namespaces that it is limited to here."""
         for call in calls:
             of = call.group, call.resource.partition("/")[0]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from kopylite.deploy.calls import Call
+from kopylite.deploy.calls import ApiCall
 from kopylite.deploy.folder import write_whole
 from kopylite.errors import UsageError
 
@@ -18,15 +18,15 @@ _FIELDS = ("group", "resource", "verb", "namespace")
 class Recording:
     """Which App made which calls. Small: each call is held once."""
 
-    def __init__(self, calls: Mapping[str, Iterable[Call]] | None = None) -> None:
-        self._calls: dict[str, set[Call]] = {app: set(made) for app, made in (calls or {}).items()}
+    def __init__(self, calls: Mapping[str, Iterable[ApiCall]] | None = None) -> None:
+        self._calls: dict[str, set[ApiCall]] = {app: set(made) for app, made in (calls or {}).items()}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Recording) and self._calls == other._calls
 
     __hash__ = None  # type: ignore[assignment]  # it grows
 
-    def note(self, app: str, calls: Iterable[Call]) -> None:
+    def note(self, app: str, calls: Iterable[ApiCall]) -> None:
         """Add calls of an App."""
         self._calls.setdefault(app, set()).update(calls)
 
@@ -35,7 +35,7 @@ class Recording:
         for app, calls in other._calls.items():
             self.note(app, calls)
 
-    def of(self, app: str) -> frozenset[Call]:
+    def of(self, app: str) -> frozenset[ApiCall]:
         """The calls of an App; none if it was not recorded."""
         return frozenset(self._calls.get(app, ()))
 
@@ -96,8 +96,8 @@ class Recording:
             write_whole(path, text)
 
 
-def _call(entry: Any) -> Call:
+def _call(entry: Any) -> ApiCall:
     values = [entry[field] for field in _FIELDS]
     if not all(isinstance(value, str) for value in values) or not values[1] or not values[2]:
         raise ValueError(entry)
-    return Call(*values)
+    return ApiCall(*values)

@@ -1,4 +1,4 @@
-"""Rule: one rule of a Role, made of permissions. Pure."""
+"""RoleRule: one rule of a Role, made of permissions. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ORDER = ("get", "list", "watch", "create", "update", "patch", "delete", "delete
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class RoleRule:
     """What a Role allows about some resources of a group.
 
     Attributes:
@@ -33,7 +33,7 @@ class Rule:
         return {**wire, "verbs": list(self.verbs)}
 
 
-def rules_of(permissions: Iterable[Permission]) -> list[Rule]:
+def rules_of(permissions: Iterable[Permission]) -> list[RoleRule]:
     """The rules for the permissions of one role, whatever their namespaces, in a fixed order."""
     verbs: dict[tuple[str, str, str], set[str]] = {}
     for each in permissions:
@@ -42,7 +42,7 @@ def rules_of(permissions: Iterable[Permission]) -> list[Rule]:
     for (group, resource, name), found in sorted(verbs.items()):
         alike.setdefault((group, _sorted(found), name), []).append(resource)
     return [
-        Rule(group, tuple(resources), found, (name,) if name else ())
+        RoleRule(group, tuple(resources), found, (name,) if name else ())
         for (group, found, name), resources in sorted(alike.items(), key=lambda item: (item[0][0], item[1], item[0][2]))
     ]
 

@@ -5,39 +5,44 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kopylite.client import ApiRequest
-from kopylite.deploy.calls import APPLY, Call, call_of, calls_of
+from kopylite.deploy.calls import APPLY, ApiCall, call_of, calls_of
 
 
 @pytest.mark.parametrize(
     ("method", "path", "params", "expected"),
     [
-        ("GET", "/api/v1/namespaces/a/pods", {}, Call("", "pods", "list", "a")),
-        ("GET", "/api/v1/pods", {"watch": "true"}, Call("", "pods", "watch", "")),
-        ("GET", "/api/v1/pods", {"watch": "false"}, Call("", "pods", "list", "")),
-        ("GET", "/api/v1/namespaces/a/pods/p/log", {}, Call("", "pods/log", "get", "a")),
-        ("GET", "/api/v1/namespaces/a", {}, Call("", "namespaces", "get", "")),
-        ("PUT", "/api/v1/namespaces/a/finalize", {}, Call("", "namespaces/finalize", "update", "")),
-        ("DELETE", "/apis/apps/v1/namespaces/a/deployments", {}, Call("apps", "deployments", "deletecollection", "a")),
-        ("DELETE", "/apis/apps/v1/namespaces/a/deployments/d", {}, Call("apps", "deployments", "delete", "a")),
-        ("PATCH", "/apis/x.io/v1/things/t/status", {}, Call("x.io", "things/status", "patch", "")),
-        ("POST", "/apis/x.io/v1/namespaces/a/things", {}, Call("x.io", "things", "create", "a")),
+        ("GET", "/api/v1/namespaces/a/pods", {}, ApiCall("", "pods", "list", "a")),
+        ("GET", "/api/v1/pods", {"watch": "true"}, ApiCall("", "pods", "watch", "")),
+        ("GET", "/api/v1/pods", {"watch": "false"}, ApiCall("", "pods", "list", "")),
+        ("GET", "/api/v1/namespaces/a/pods/p/log", {}, ApiCall("", "pods/log", "get", "a")),
+        ("GET", "/api/v1/namespaces/a", {}, ApiCall("", "namespaces", "get", "")),
+        ("PUT", "/api/v1/namespaces/a/finalize", {}, ApiCall("", "namespaces/finalize", "update", "")),
+        (
+            "DELETE",
+            "/apis/apps/v1/namespaces/a/deployments",
+            {},
+            ApiCall("apps", "deployments", "deletecollection", "a"),
+        ),
+        ("DELETE", "/apis/apps/v1/namespaces/a/deployments/d", {}, ApiCall("apps", "deployments", "delete", "a")),
+        ("PATCH", "/apis/x.io/v1/things/t/status", {}, ApiCall("x.io", "things/status", "patch", "")),
+        ("POST", "/apis/x.io/v1/namespaces/a/things", {}, ApiCall("x.io", "things", "create", "a")),
         ("GET", "/version", {}, None),
         ("GET", "/apis/apps/v1", {}, None),
         ("GET", "/", {}, None),
     ],
 )
 def test_a_request_is_the_call_that_the_server_takes_it_for(
-    method: str, path: str, params: dict[str, str], expected: Call | None
+    method: str, path: str, params: dict[str, str], expected: ApiCall | None
 ) -> None:
     assert call_of(ApiRequest(method, path, params)) == expected
 
 
 def test_a_namespace_that_is_the_objects_own_stands_for_any() -> None:
     request = ApiRequest("POST", "/api/v1/namespaces/a/pods")
-    assert call_of(request, "a") == Call("", "pods", "create", "*")
-    assert call_of(request, "b") == Call("", "pods", "create", "a")
-    assert call_of(request, "") == Call("", "pods", "create", "*")  # of an object in no namespace: it chose one
-    assert call_of(ApiRequest("GET", "/api/v1/nodes/n"), "a") == Call("", "nodes", "get", "")
+    assert call_of(request, "a") == ApiCall("", "pods", "create", "*")
+    assert call_of(request, "b") == ApiCall("", "pods", "create", "a")
+    assert call_of(request, "") == ApiCall("", "pods", "create", "*")  # of an object in no namespace: it chose one
+    assert call_of(ApiRequest("GET", "/api/v1/nodes/n"), "a") == ApiCall("", "nodes", "get", "")
 
 
 def test_an_apply_may_create() -> None:
@@ -68,5 +73,5 @@ def test_the_embedded_server_reads_a_request_the_same_way(verb: str, namespace: 
     params = {"watch": "1"} if verb == "watch" else {}
     ours = call_of(ApiRequest(method.get(verb, "GET"), path, params))
     theirs = parse_target(HttpRequest(method.get(verb, "GET"), path, {name: [value] for name, value in params.items()}))
-    assert ours == Call(theirs.group, theirs.resource, theirs.verb, theirs.namespace)
+    assert ours == ApiCall(theirs.group, theirs.resource, theirs.verb, theirs.namespace)
     assert theirs.verb == verb

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from kopylite import App, Context, CustomResource, Kind, Request
 from kopylite.client import Permission
-from kopylite.deploy import Call, Recording, needs_of
-from kopylite.deploy.rules import Rule, rules_of
+from kopylite.deploy import ApiCall, Recording, needs_of
+from kopylite.deploy.rules import RoleRule, rules_of
 from kopylite.errors import UsageError
 from kopylite.manager import Options
 from kopylite.objects import kind_of
@@ -37,7 +37,7 @@ def an_app(*watches: Kind, kind: type = Thing, election: bool = False) -> App:
     return app
 
 
-def seen(*calls: Call) -> Recording:
+def seen(*calls: ApiCall) -> Recording:
     return Recording({"things": calls})
 
 
@@ -46,7 +46,7 @@ def lines(permissions: frozenset[Permission]) -> set[str]:
 
 
 def test_what_is_declared_is_read_and_events_are_published() -> None:
-    needs = needs_of([an_app(ConfigMap)], ALL, "ops", seen(Call("x.io", "things/status", "patch", "*")))
+    needs = needs_of([an_app(ConfigMap)], ALL, "ops", seen(ApiCall("x.io", "things/status", "patch", "*")))
     reads = {
         f"{verb} {of} (all)" for verb in ("get", "list", "watch") for of in ("things", "deployments", "configmaps")
     }
@@ -60,7 +60,7 @@ def test_what_is_declared_is_read_and_events_are_published() -> None:
 
 
 def test_without_a_recording_the_usual_writes_are_assumed_and_that_is_said() -> None:
-    needs = needs_of([an_app(ConfigMap)], ALL, "ops", Recording({"another": [Call("", "pods", "delete", "*")]}))
+    needs = needs_of([an_app(ConfigMap)], ALL, "ops", Recording({"another": [ApiCall("", "pods", "delete", "*")]}))
     found = lines(needs.permissions)
     assert {"patch things (all)", "patch things/status (all)", "create deployments (all)"} <= found
     assert not any("pods" in line or line.startswith("create configmaps") for line in found)
@@ -69,12 +69,12 @@ def test_without_a_recording_the_usual_writes_are_assumed_and_that_is_said() -> 
 
 def test_limited_to_namespaces_it_needs_nothing_elsewhere() -> None:
     calls = seen(
-        Call("", "secrets", "get", "*"),
-        Call("", "secrets", "get", "vault"),
-        Call("", "nodes", "list", ""),
-        Call("x.io", "things", "watch", ""),  # recorded by a test that did not limit it
-        Call("apps", "deployments", "list", "test-17"),  # by one that did, to a namespace of its own
-        Call("events.k8s.io", "events", "create", "test-17"),
+        ApiCall("", "secrets", "get", "*"),
+        ApiCall("", "secrets", "get", "vault"),
+        ApiCall("", "nodes", "list", ""),
+        ApiCall("x.io", "things", "watch", ""),  # recorded by a test that did not limit it
+        ApiCall("apps", "deployments", "list", "test-17"),  # by one that did, to a namespace of its own
+        ApiCall("events.k8s.io", "events", "create", "test-17"),
     )
     found = lines(needs_of([an_app()], LIMITED, "ops", calls).permissions)
     assert {line for line in found if "(all)" in line} == {"list nodes (all)"}
@@ -88,7 +88,7 @@ def test_events_of_objects_without_a_namespace_go_to_default() -> None:
 
 
 def test_an_election_needs_its_one_lease_and_events_about_it() -> None:
-    needs = needs_of([an_app(election=True)], LIMITED, "ops", seen(Call("", "pods", "get", "*")))
+    needs = needs_of([an_app(election=True)], LIMITED, "ops", seen(ApiCall("", "pods", "get", "*")))
     found = lines(needs.permissions)
     assert {line for line in found if "leases" in line} == {
         "get leases ops things", "watch leases ops things", "update leases ops things"
@@ -111,7 +111,7 @@ def test_a_kind_whose_plural_nobody_knows_is_named_with_the_way_out() -> None:
 
 
 CALLS = st.builds(
-    Call,
+    ApiCall,
     st.sampled_from(["", "apps", "x.io"]),
     st.sampled_from(["pods", "things", "things/status", "deployments"]),
     st.sampled_from(["get", "list", "watch", "create", "patch", "delete"]),
@@ -120,7 +120,7 @@ CALLS = st.builds(
 
 
 @given(st.lists(CALLS, max_size=8), st.sampled_from([ALL, LIMITED]))
-def test_everything_seen_is_allowed_and_no_right_is_said_twice(calls: list[Call], options: Options) -> None:
+def test_everything_seen_is_allowed_and_no_right_is_said_twice(calls: list[ApiCall], options: Options) -> None:
     found = needs_of([an_app()], options, "ops", seen(*calls)).permissions
     for call in calls:
         of = [one for one in found if (one.verb, one.group) == (call.verb, call.group)]
@@ -130,7 +130,7 @@ def test_everything_seen_is_allowed_and_no_right_is_said_twice(calls: list[Call]
 
 
 @given(st.frozensets(CALLS))
-def test_rules_allow_exactly_the_permissions_in_a_fixed_order(calls: frozenset[Call]) -> None:
+def test_rules_allow_exactly_the_permissions_in_a_fixed_order(calls: frozenset[ApiCall]) -> None:
     permissions = [Permission(call.verb, call.resource, call.group) for call in calls]
     rules = rules_of(permissions)
     allowed = {(verb, resource, rule.group) for rule in rules for resource in rule.resources for verb in rule.verbs}
@@ -139,6 +139,6 @@ def test_rules_allow_exactly_the_permissions_in_a_fixed_order(calls: frozenset[C
 
 
 def test_a_rule_reads_as_in_a_role() -> None:
-    assert Rule("g", ("things",), ("get",), ("one",)).to_wire() == {
+    assert RoleRule("g", ("things",), ("get",), ("one",)).to_wire() == {
         "apiGroups": ["g"], "resources": ["things"], "resourceNames": ["one"], "verbs": ["get"]
     }  # fmt: skip

@@ -5,7 +5,7 @@ from typing import Any
 
 from kopylite import App
 from kopylite.client import ApiRequest, ApiResponse
-from kopylite.deploy import Call
+from kopylite.deploy import ApiCall
 from kopylite.deploy.recorder import Recorder
 from kopylite.manager.recorded import RecordedTransport
 
@@ -25,7 +25,7 @@ async def test_what_is_refused_and_what_is_streamed_is_kept_for_each_app_of_the_
     assert (await transport.request(ApiRequest("GET", "/api/v1/namespaces/a/pods/p"))).status == 403
     async with transport.stream(ApiRequest("GET", "/api/v1/pods", {"watch": "1"})):
         pass
-    assert recorder.recording.of("one") == {Call("", "pods", "get", "a"), Call("", "pods", "watch", "")}
+    assert recorder.recording.of("one") == {ApiCall("", "pods", "get", "a"), ApiCall("", "pods", "watch", "")}
     assert recorder.recording.of("one") == recorder.recording.of("two")
 
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kopylite.deploy import Call, Recording
+from kopylite.deploy import ApiCall, Recording
 from kopylite.errors import UsageError
 
-GET, PATCH = Call("", "pods", "get", "*"), Call("x.io", "things/status", "patch", "a")
+GET, PATCH = ApiCall("", "pods", "get", "*"), ApiCall("x.io", "things/status", "patch", "a")
 
 
 def test_it_is_the_same_file_for_the_same_calls_and_forgets_nothing(tmp_path: Path) -> None:

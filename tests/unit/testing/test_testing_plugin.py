@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kopylite.deploy import Call, Recording
+from kopylite.deploy import ApiCall, Recording
 
 TESTS = """
 from kopylite import App, Context, Kind, Request
@@ -58,7 +58,7 @@ def test_the_calls_of_the_app_are_recorded_and_not_those_of_the_test(
     )
     assert done.returncode == 0, done.stdout + done.stderr
     calls = Recording.read(recording).of("greeter")
-    assert Call("", "configmaps", "patch", "*") in calls
-    assert Call("", "configmaps", "watch", "") in calls
+    assert ApiCall("", "configmaps", "patch", "*") in calls
+    assert ApiCall("", "configmaps", "watch", "") in calls
     assert not [call for call in calls if call.verb == "create" and call.resource == "configmaps"]
     assert (tmp_path / "test_two.py.ran").exists()

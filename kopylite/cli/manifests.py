@@ -1,0 +1,143 @@
+"""`kopylite manifests`: all that brings an operator into a cluster, with the rights that it needs and no others."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kopylite.cli.crd import crds_of_app
+from kopylite.cli.environment import names, positive_int
+from kopylite.cli.exitcodes import Exit
+from kopylite.cli.signals import StopSignals
+from kopylite.cli.target import AttributeNotFound, ModuleNotLoaded, load_apps
+from kopylite.errors import RegistrationError, UsageError
+
+if TYPE_CHECKING:
+    from kopylite.app import App
+
+EPILOG = """\
+examples:
+  kopylite manifests shop.operator:app --image registry.example.com/shop:1 --output-dir deploy
+  kubectl apply -f deploy                               bring it into the cluster
+  pytest --kopylite-rbac recording.json                 record what the operator does while its tests run, and
+  kopylite manifests shop.operator:app --image registry.example.com/shop:1 --rbac-from recording.json \\
+      --output-dir deploy                               allow that, and no more
+  kopylite manifests ... --check deploy                 in CI: does the folder fit the code? Names each rule
+
+Without --rbac-from, what is read is taken from the declarations, and what is written is assumed: patches of the own
+kind and its status, and every write of the kinds in owns=. --check writes nothing; its code is 1 for a difference.
+Files that this command did not make, or that were edited since, are never replaced without --force.
+"""
+
+DIFFERENT = 1
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `manifests` and its options."""
+    parser = subparsers.add_parser(
+        "manifests",
+        help="write the manifests of an operator, with the least rights",
+        description="Print or write CRDs, RBAC, Deployment and all that belongs to it.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("target", metavar="MODULE[:APP]", nargs="+", help="as `kopylite run` takes it, in the image")
+    add("--image", required=True, metavar="IMAGE", help="of the container")
+    add("--namespace", metavar="NAME", type=_of(names), help="where the operator lives; default: the App's name")
+    add("--watch-namespace", metavar="NAME", type=_of(names), action="extend", default=[],
+        help="limit it to this namespace, with Roles instead of a ClusterRole; repeatable")  # fmt: skip
+    add("--replicas", metavar="N", type=_of(positive_int),
+        help="more than one switch leader election on; default: 2 with leader election, else 1")  # fmt: skip
+    add("--rbac-from", metavar="FILE", type=Path, action="append", default=[],
+        help="a recording of `pytest --kopylite-rbac FILE`; repeatable")  # fmt: skip
+    add("--service-monitor", action="store_true", help="add a ServiceMonitor for the Prometheus operator")
+    add("--kustomize", action="store_true", help="add a kustomization.yaml")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--output-dir", metavar="DIR", type=Path, help="write files, instead of printing them")
+    where.add_argument("--check", metavar="DIR", type=Path, help="compare with the files of a folder")
+    add("--force", action="store_true", help="of --output-dir: replace files that are not this command's too")
+
+
+def run(args: argparse.Namespace, signals: StopSignals) -> int:
+    """Run the command; the exit code is 0, 1 for a difference under --check, or one of `Exit`."""
+    from kopylite.deploy.drift import differences
+    from kopylite.deploy.folder import made_files, write_files
+
+    try:
+        files = _files(load_apps(args.target), args)
+        if args.check:
+            found = list(differences(made_files(args.check), files))
+            for text in found:
+                print(f"{args.check}/{text}")
+            return DIFFERENT if found else Exit.STOPPED
+        if args.output_dir:
+            for path in write_files(args.output_dir, files, force=args.force):
+                print(path)
+            return Exit.STOPPED
+    except UsageError as error:
+        print(f"kopylite manifests: {error}", file=sys.stderr)
+        return _exit_code(error)
+    print("".join(files[name].partition("\n")[2] for name in sorted(files)), end="")
+    return Exit.STOPPED
+
+
+def _files(apps: list[App], args: argparse.Namespace) -> dict[str, str]:
+    from kopylite.deploy import needs_of
+    from kopylite.deploy.folder import marked
+    from kopylite.deploy.manifests import Shipment, kustomization, manifests
+    from kopylite.deploy.recording import Recording
+    from kopylite.manager import Options, check_apps
+
+    check_apps(apps)
+    namespace = args.namespace[0] if args.namespace else apps[0].name
+    elected = any(app.leader_election for app in apps)
+    replicas = args.replicas or (2 if elected else 1)
+    elect = replicas > 1
+    watched = tuple(dict.fromkeys(args.watch_namespace))
+    recording = Recording()
+    for path in args.rbac_from:
+        recording.merge(Recording.read(path))
+    needs = needs_of(apps, Options(namespaces=watched, leader_election=elect or None), namespace, recording)
+    if needs.assumed:
+        print(
+            f"kopylite manifests: note: writes of {', '.join(needs.assumed)} are assumed, for none were recorded; "
+            "`pytest --kopylite-rbac FILE` records them for --rbac-from FILE",
+            file=sys.stderr,
+        )
+    deployment = Shipment(
+        name=apps[0].name, targets=tuple(args.target), image=args.image, namespace=namespace, watched=watched,
+        replicas=replicas, elect=elect or elected,
+    )  # fmt: skip
+    crds = {crd["metadata"]["name"]: crd for app in apps for crd in crds_of_app(app)}
+    files = manifests(deployment, needs, list(crds.values()), monitor=args.service_monitor)
+    if args.kustomize:
+        files["kustomization.yaml"] = kustomization(deployment, files)
+    return {name: marked(text) for name, text in files.items()}
+
+
+def _of(parse: Callable[[str], Any]) -> Callable[[str], Any]:
+    """For argparse, which keeps the text of no ValueError to itself."""
+
+    def read(text: str) -> Any:
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return read
+
+
+def _exit_code(error: UsageError) -> int:
+    for kind, code in (
+        (ModuleNotLoaded, Exit.MODULE),
+        (AttributeNotFound, Exit.ATTRIBUTE),
+        (RegistrationError, Exit.REGISTRATION),
+    ):
+        if isinstance(error, kind):
+            return code
+    return Exit.USAGE
