@@ -46,8 +46,8 @@ _WEBHOOK = 'admission webhook "'
 logger = logging.getLogger(__name__)
 
 CallHandler = Callable[[Call], Awaitable[Response]]
-# Sub-resources whose body is the parent itself: they are updates of a part of it.
 _COLLECTION_VERBS = ("create", "list", "watch", "deletecollection")
+# Sub-resources whose body is the parent itself: they are updates of a part of it.
 _PARTIAL = frozenset({"status", "finalize", "approval", "ephemeralcontainers", "resize"})
 
 

@@ -1,4 +1,7 @@
-"""The LimitRanger admission plug-in: what the LimitRanges of a namespace add to pods and claims, and allow them."""
+"""The LimitRanger admission plug-in: what the LimitRanges of a namespace add to pods and claims, and allow them.
+
+As plugin/pkg/admission/limitranger/admission.go.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""MutatingAdmissionPolicies: expressions that change the object, by a JSON patch or by an apply configuration."""
+"""MutatingAdmissionPolicies: expressions that change the object, by a JSON patch or by an apply configuration.
+
+As apiserver's admission/plugin/policy/mutating/dispatcher.go.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The ServiceAccount admission plug-in: gives each new pod an account, and mounts the account's token."""
+"""The ServiceAccount admission plug-in: gives each new pod an account, and mounts the account's token.
+
+As plugin/pkg/admission/serviceaccount/admission.go.
+"""
 
 from __future__ import annotations
 

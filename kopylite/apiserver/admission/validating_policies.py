@@ -1,4 +1,7 @@
-"""ValidatingAdmissionPolicies: expressions that say no, warn, or note something for the audit log."""
+"""ValidatingAdmissionPolicies: expressions that say no, warn, or note something for the audit log.
+
+As apiserver's admission/plugin/policy/validating/dispatcher.go.
+"""
 
 from __future__ import annotations
 

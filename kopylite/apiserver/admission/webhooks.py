@@ -1,4 +1,7 @@
-"""Calling webhooks: who is called about a request, in which order, and what becomes of their answers."""
+"""Calling webhooks: who is called about a request, in which order, and what becomes of their answers.
+
+As apiserver's admission/plugin/webhook/mutating/dispatcher.go (one after the other) and validating/dispatcher.go.
+"""
 
 from __future__ import annotations
 

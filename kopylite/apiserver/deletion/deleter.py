@@ -1,4 +1,8 @@
-"""Delete and deletecollection: preconditions, grace, finalizers, propagation."""
+"""Delete and deletecollection: preconditions, grace, finalizers, propagation.
+
+Order and exceptions are those of apiserver's registry/rest/delete.go (grace) and registry/generic/registry/store.go
+(finalizers, what is marked and what goes at once).
+"""
 
 from __future__ import annotations
 

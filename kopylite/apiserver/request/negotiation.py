@@ -1,4 +1,7 @@
-"""What form an answer goes out in: Accept headers, JSON, YAML and protobuf. Pure."""
+"""What form an answer goes out in: Accept headers, JSON, YAML and protobuf. Pure.
+
+As apiserver's endpoints/handlers/negotiation/negotiate.go.
+"""
 
 from __future__ import annotations
 

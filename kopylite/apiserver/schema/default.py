@@ -1,4 +1,7 @@
-"""Defaulting by the schema's default values. Pure; changes its argument in place."""
+"""Defaulting by the schema's default values. Pure; changes its argument in place.
+
+As apiextensions-apiserver's pkg/apiserver/schema/defaulting/algorithm.go.
+"""
 
 from __future__ import annotations
 

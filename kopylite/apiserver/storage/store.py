@@ -57,11 +57,14 @@ class Journal(Protocol):
 class ObjectStore:
     """All collections under one version counter.
 
-    Args:
-        version: the counter before the first write.
-        step: by how much each write moves it; tests jump.
+    Attributes:
+        step: by how much each write moves the version; tests jump.
         observers: called with (storage, change) after each write, in the same turn of the loop.
         journal: told of each write before it happens; None keeps everything in memory alone.
+
+    Args:
+        version: the counter before the first write.
+        history_events, history_seconds: how much of each collection's history watches may begin in.
     """
 
     def __init__(

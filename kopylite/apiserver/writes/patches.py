@@ -1,4 +1,7 @@
-"""PATCH in its four forms, each turned into a change for the write pipeline."""
+"""PATCH in its four forms, each turned into a change for the write pipeline.
+
+As apiserver's endpoints/handlers/patch.go.
+"""
 
 from __future__ import annotations
 

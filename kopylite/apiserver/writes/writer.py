@@ -1,4 +1,8 @@
-"""Create and update: the one pipeline that every write but deletion goes through."""
+"""Create and update: the one pipeline that every write but deletion goes through.
+
+Its order is that of apiserver's registry/rest/create.go and update.go, called from endpoints/handlers/create.go and
+update.go: clients see it by which of two errors they get.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Who owns which field after a write: the bookkeeping of updates, and server-side apply. Pure."""
+"""Who owns which field after a write: the bookkeeping of updates, and server-side apply. Pure.
+
+The steps are those of apimachinery's util/managedfields/internal/: fieldmanager.go stacks them, one file each
+(stripmeta.go, capmanagers.go, managedfieldsupdater.go).
+"""
 
 from __future__ import annotations
 
