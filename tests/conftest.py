@@ -58,7 +58,10 @@ def nothing_left_over(request: pytest.FixtureRequest, watched_loops: Loops) -> I
 def real_cluster() -> Iterator[EnvTest]:
     """A real control plane with its controllers, shared by the session."""
     require_real_server()
-    with start_blocking_portal() as portal, portal.wrap_async_context_manager(EnvTest(controllers=True)) as cluster:
+    with (
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(EnvTest(controllers=True, start_timeout=150)) as cluster,
+    ):
         yield cluster
 
 

@@ -69,6 +69,7 @@ WITHOUT = frozenset(
         "objects.yamlscalars",
         "reconcile.owners",
         "reconcile.synchronous",
+        "reconcile.telling",
         "redaction.patterns",
         "serving.protocol",
         "serving.routes",

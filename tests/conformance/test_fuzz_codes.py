@@ -62,7 +62,8 @@ async def test_odd_requests_get_the_codes_of_a_real_server(seed: int) -> None:
     require_real_server()
     fuzz, different = Fuzz(seed), []
     # Accounts are made by a controller, and there is none here.
-    real, embedded = EnvTest(flags={"disable-admission-plugins": "ServiceAccount"}), EmbeddedCluster(controllers=False)
+    real = EnvTest(flags={"disable-admission-plugins": "ServiceAccount"}, start_timeout=120)
+    embedded = EmbeddedCluster(controllers=False)
     async with real, embedded, player(real) as theirs, player(embedded) as ours:
         await define(theirs)
         await define(ours)

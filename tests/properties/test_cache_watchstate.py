@@ -467,4 +467,6 @@ def test_no_fault_that_stays_makes_a_hot_loop(faults: list[str], streaming: bool
     # What lives for 7 s may be opened again at once: four requests for each of those. What the server itself ends after
     # a second is opened again at once as well, as by client-go.
     most = 3600 / 7 * 4 if "lived" in faults else 700
-    assert driver.requests < (3600 + most if "ended" in faults else most)
+    # Half a second of other faults before a clean end makes that one of these, too.
+    ends_late = "ended" in faults or ("clean" in faults and set(faults) != {"clean"})
+    assert driver.requests < (3600 + most if ends_late else most)
