@@ -28,6 +28,7 @@ fields() { grep -E '^[A-Z]+:|^ +[^ ]+'$'\t''<|^error|^ *enum:' || true; }
 # In order: each pattern and what is put in its place.
 _MASKS = (
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "TIME"),
+    (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [+-]\d{4} UTC", "TIME"),
     (r"(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d \w+ \d{4} \d\d:\d\d:\d\d [+-]\d{4}", "TIME"),
     (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "UID"),
     (r"https?://127\.0\.0\.1:\d+", "SERVER"),
