@@ -11,6 +11,7 @@ from kopylite.checks import require_flag, require_shards
 from kopylite.client.selecting import SelectorLike
 from kopylite.controller import Channel, ControllerSpec, Periodic, Reconcile, SyncReconcile, Watch, watch
 from kopylite.errors import RegistrationError
+from kopylite.lifecycle import LifecycleDeclarations
 from kopylite.objects import Kind, kind_of
 from kopylite.triggers import Predicate
 from kopylite.webhooks import WebhookDeclarations
@@ -37,8 +38,8 @@ class ControllerOptions(TypedDict, total=False):
     leader: bool
 
 
-class App(WebhookDeclarations):
-    """An operator: its reconcilers, and what they read from a cache.
+class App(LifecycleDeclarations, WebhookDeclarations):
+    """An operator: its reconcilers, what they read from a cache, and what goes on before, beside and after them.
 
         app = App("myapp")
 
@@ -146,14 +147,17 @@ class App(WebhookDeclarations):
         self._cached.append(watch(kind, labels=labels, namespace=namespace, metadata_only=metadata_only))
 
     def include(self, other: App) -> None:
-        """Take over everything that `other` has declared up to now; `other` itself stays as it is.
+        """Take over everything that `other` has declared up to now, in its order; `other` itself stays as it is.
 
         Raises:
-            RegistrationError: both have a controller of one name, or convert one version. Then nothing is taken over.
+            RegistrationError: both have a controller, task or check of one name, or convert one version. Then nothing
+                is taken over.
         """
         for name in other._controllers:
             self._require_free(name)
+        self.life.require_new(self.name, other.life.tasks, other.life.checks)
         self._include_webhooks(other)
+        self.life.include(self.name, other.life)
         self._controllers |= other._controllers
         self._cached += other._cached
 

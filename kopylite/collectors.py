@@ -12,8 +12,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
-from kopylite.boundary import COLLECTOR, Guard
+from kopylite.boundary import COLLECTOR, Guard, say, show
 from kopylite.clock import SYSTEM_CLOCK
+from kopylite.errors import RegistrationError
 
 Encoder = Callable[[Any], bytes]
 
@@ -73,7 +74,7 @@ class GuardedRegistry(CollectorRegistry):
     """
 
     def __init__(self, on_failure: Callable[[str], None] = lambda name: None) -> None:
-        super().__init__()
+        super().__init__(auto_describe=True)
         self._on_failure = on_failure
         self._guards: dict[Collector, Guard[[Encoder], bytes]] = {}
         ProcessCollector(registry=self)
@@ -94,6 +95,20 @@ class GuardedRegistry(CollectorRegistry):
             now=SYSTEM_CLOCK.monotonic,
             observe=lambda result: self._on_failure(name),
         )
+
+    def include(self, collector: Collector) -> None:
+        """Show a collector of the user until it is unregistered.
+
+        Raises:
+            RegistrationError: it has a metric of a name that is taken, or cannot say which it has.
+        """
+        try:
+            self.register(collector)
+        except Exception as error:
+            raise RegistrationError(
+                f"app.metrics: {show(collector)} cannot be shown beside the others: {say(error)}. The names of metrics "
+                "are unique in a process, and kopylite has some itself; begin yours with the name of the app"
+            ) from error
 
     def unregister(self, collector: Collector) -> None:
         super().unregister(collector)

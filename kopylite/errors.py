@@ -395,5 +395,11 @@ class ReconcileTimeout(KopyliteError):
     """A reconcile ran longer than its controller's timeout and was cancelled."""
 
 
+class LifecycleError(KopyliteError):
+    """A function that the App cannot do without has failed: an `on_start`, a `lifespan`, or a fatal task. Its text
+    names it, and its cause is what it raised.
+    """
+
+
 class QueueShutDown(KopyliteError):
     """The queue is shut down and hands out nothing more."""

@@ -191,8 +191,10 @@ class Metrics(Collector):
         # Name of the Lease, and whether this process holds it.
         self.leaders: Callable[[], Sequence[tuple[str, bool]]] = tuple
         self.informer_statistics: Callable[[], Sequence[InformerStatistics]] = tuple
-        # Of no controller: by kind and name of the function.
-        self.failed_calls: dict[tuple[str, str], int] = {}
+        # Of no controller: by kind and name of the function, and how they ended.
+        self.calls: dict[tuple[str, str, str], int] = {}
+        # Of the tasks of all Apps: their names, and whether they run.
+        self.tasks: Callable[[], Sequence[tuple[str, bool]]] = tuple
         self.registry = GuardedRegistry(partial(self.call_failed, COLLECTOR.what))
         self.registry.register(self)
 
@@ -206,11 +208,19 @@ class Metrics(Collector):
 
     def call_failed(self, what: str, name: str) -> None:
         """A function of the user that belongs to no controller has failed."""
-        self.failed_calls[what, name] = self.failed_calls.get((what, name), 0) + 1
+        self.called(what, name, "error")
+
+    def called(self, what: str, name: str, result: str) -> None:
+        """A function of the user that belongs to no controller was called, and ended so."""
+        self.calls[what, name, result] = self.calls.get((what, name, result), 0) + 1
 
     def exposition(self, accept: str = "") -> tuple[bytes, str]:
         """The body of a scrape and its content type, in the format that the Accept header asks for."""
         return self.registry.exposition(accept)
+
+    def describe(self) -> Iterator[Metric]:
+        """Its names, so that nobody else takes them."""
+        return self.collect()
 
     def collect(self) -> Iterator[Metric]:
         """Called by prometheus_client at each scrape."""
@@ -218,14 +228,16 @@ class Metrics(Collector):
         yield from _reconciles([(name, metrics.reconcile) for name, metrics in controllers])
         yield from _queues([(name, metrics.queue) for name, metrics in controllers])
         yield from _controller_gauges(controllers)
-        text = "Calls of map, periodic and channel functions, by how they ended; of other functions, those that failed"
+        text = "Calls of functions of the user, by how they ended; of predicates and the like, those that failed"
         rows = [((name, *call), count) for name, metrics in controllers for call, count in metrics.calls.items()]
-        rows += [(("", *call, "error"), count) for call, count in self.failed_calls.items()]
+        rows += [(("", *call), count) for call, count in self.calls.items()]
         yield counter("kopylite_calls_total", text, ("controller", "call", "function", "result"), rows)
         yield from _informers([(now, self.informer(now.scope)) for now in self.informer_statistics()])
         yield from _requests(self.client)
         text = "1: this process holds the lease, and does what only the leader does"
         yield gauge("leader_election_master_status", text, ("name",), [((n,), leads) for n, leads in self.leaders()])
+        text = "1: the task runs, or waits to be begun again; 0: it is done, or waits for this process to lead"
+        yield gauge("kopylite_task_running", text, ("task",), [((name,), runs) for name, runs in self.tasks()])
         text = "Changes of objects that lists left out because they did not fit their model"
         yield counter("kopylite_skipped_objects_total", text, (), [((), self.skipped)])
         text = "How late the event loop ran a timer that was due"

@@ -42,7 +42,18 @@ from kopylite.boundary.calling import (
     place_of,
 )
 from kopylite.boundary.jsontext import depth, elements, members
-from kopylite.boundary.policies import CHANNEL, CHECK, COLLECTOR, INDEX, MAP, PERIODIC, PREDICATE, WEBHOOK, GuardPolicy
+from kopylite.boundary.policies import (
+    CHANNEL,
+    CHECK,
+    COLLECTOR,
+    INDEX,
+    MAP,
+    PERIODIC,
+    PREDICATE,
+    TASK,
+    WEBHOOK,
+    GuardPolicy,
+)
 from kopylite.boundary.reading import json_object, read, seconds_to_wait
 from kopylite.boundary.words import printable, say, show
 
@@ -55,6 +66,7 @@ __all__ = [
     "PATIENCE",
     "PERIODIC",
     "PREDICATE",
+    "TASK",
     "WEBHOOK",
     "ActiveCall",
     "CallFailed",

@@ -30,6 +30,7 @@ CHANNEL = GuardPolicy("channel", "it is opened again", 1.0)
 # A run too many is harmless, a lost event is not.
 PREDICATE = GuardPolicy("predicate", "the event passes")
 INDEX = GuardPolicy("index function", "the object is left out of the index")
+TASK = GuardPolicy("task", "it is begun again", 1.0)
 CHECK = GuardPolicy("health check", "the check counts as failed")
 COLLECTOR = GuardPolicy("metrics collector", "its metrics are left out of this scrape")
 # Not even "ignored" by a failurePolicy: a validator that broke has decided nothing.

@@ -23,6 +23,7 @@ class Exit(IntEnum):
     KUBECONFIG = 6, "the kubeconfig cannot be read or used, or the API server refuses its credentials"
     UNREACHABLE = 7, "the API server did not answer within --connect-timeout"
     UNFINISHED = 8, "stopped by a signal, but reconciles had to be cancelled after --grace-period"
+    LIFECYCLE = 9, "an on_start, a lifespan or a fatal task of the App has failed; all else ended in order"
     INTERNAL = 70, "a part that must not end has failed; the log has the traceback"
 
     @classmethod

@@ -16,7 +16,14 @@ from kopylite.cli.environment import OptionGroup, choice, names, positive_int, s
 from kopylite.cli.exitcodes import Exit
 from kopylite.cli.signals import StopSignals
 from kopylite.cli.target import AttributeNotFound, ModuleNotLoaded, load_apps
-from kopylite.errors import ConnectionFailed, KopyliteError, KubeconfigError, RegistrationError, UsageError
+from kopylite.errors import (
+    ConnectionFailed,
+    KopyliteError,
+    KubeconfigError,
+    LifecycleError,
+    RegistrationError,
+    UsageError,
+)
 
 if TYPE_CHECKING:
     from kopylite.app import App
@@ -257,6 +264,7 @@ _CODES: tuple[tuple[type[KopyliteError], Exit], ...] = (
     (ModuleNotLoaded, Exit.MODULE),
     (AttributeNotFound, Exit.ATTRIBUTE),
     (RegistrationError, Exit.REGISTRATION),
+    (LifecycleError, Exit.LIFECYCLE),
     (KubeconfigError, Exit.KUBECONFIG),
     (UsageError, Exit.USAGE),
     (ConnectionFailed, Exit.UNREACHABLE),
@@ -266,7 +274,7 @@ _CODES: tuple[tuple[type[KopyliteError], Exit], ...] = (
 def _explain(error: KopyliteError) -> Exit:
     code = next((code for kind, code in _CODES if isinstance(error, kind)), Exit.INTERNAL)
     # Only a module's own failure needs a traceback: it is the user's code that has to be mended.
-    shown = error.__cause__ if isinstance(error, ModuleNotLoaded) or code is Exit.INTERNAL else None
+    shown = error.__cause__ if isinstance(error, ModuleNotLoaded | LifecycleError) or code is Exit.INTERNAL else None
     logger.error("%s", error, exc_info=shown)
     return code
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kopylite.manager.manager import Manager, check_apps
-from kopylite.manager.operator import Operator
+from kopylite.manager.manager import Manager
+from kopylite.manager.operator import Operator, check_apps
 from kopylite.manager.options import Options
 from kopylite.manager.recorded import RequestRecorder
 

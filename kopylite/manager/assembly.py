@@ -5,19 +5,24 @@ from __future__ import annotations
 import logging
 import platform
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import anyio
 
+from kopylite.boundary import CHECK, TASK, name_of
 from kopylite.cache import PartReader, Scope, SharedCache
 from kopylite.client import Client, MissingPermissions, Resources, Transport
 from kopylite.client.recent import CacheReader
 from kopylite.clock import Clock
 from kopylite.controller import Controller, ControllerSpec, Source, Watch
 from kopylite.diagnostics import LoopReport
-from kopylite.errors import DecodeError, Forbidden
+from kopylite.errors import DecodeError, Forbidden, LifecycleError
 from kopylite.leaderelection import Elector, FencedTransport, Membership
+from kopylite.lifecycle import CheckSpec, HookSpec, TaskSpec
+from kopylite.lifecycle.healthchecks import HealthChecks
+from kopylite.lifecycle.lifespans import Lifespans
+from kopylite.lifecycle.taskforce import TaskForce
 from kopylite.manager.crew import Crew
 from kopylite.manager.elections import Candidacy, Herald, elector_of, elects, shards_of
 from kopylite.manager.operator import Operator
@@ -26,7 +31,7 @@ from kopylite.manager.sharding import OwnKeys, ShardClient, membership_of, parts
 from kopylite.manager.wiring import CacheGate, Places, external_sources, find_places, finder_of, sources_of
 from kopylite.metrics import Metrics
 from kopylite.objects import Shard, Unstructured, kind_of
-from kopylite.reconcile import Environment, Request
+from kopylite.reconcile import Context, Environment, Request, SharedState
 from kopylite.reconcile.recorder import INVALID_OBJECT, RECREATED, EventRecorder, is_publishable
 from kopylite.workqueue import QueueStatistics
 
@@ -34,6 +39,8 @@ logger = logging.getLogger("kopylite.manager")
 
 # The last Events are worth a moment, but not a pod's whole grace period.
 FLUSH_SECONDS = 3.0
+# Of what runs for no object.
+NOTHING = Request("", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +53,8 @@ class Assembly:
     crews: tuple[Crew, ...]
     memberships: tuple[Membership, ...]
     loops: LoopReport
+    lifespans: tuple[Lifespans, ...]
+    checks: tuple[HealthChecks, ...]
 
     @property
     def controllers(self) -> list[Controller]:
@@ -91,18 +100,33 @@ async def prepare(
     return Ground(transport, resources, places, candidacy)
 
 
-def assemble(apps: Sequence[Operator], options: Options, ground: Ground, metrics: Metrics, clock: Clock) -> Assembly:
-    """Make caches, clients and controllers. The metrics see all of them from here on."""
+def assemble(
+    apps: Sequence[Operator],
+    options: Options,
+    ground: Ground,
+    metrics: Metrics,
+    clock: Clock,
+    fail: Callable[[LifecycleError], None],
+) -> Assembly:
+    """Make caches, clients and controllers. The metrics see all of them from here on.
+
+    Args:
+        fail: told of what the Apps cannot do without and has failed.
+    """
     cache = SharedCache(ground.transport, ground.resources, clock=clock, observe=metrics.informer)
     metrics.informer_statistics = cache.statistics
     permissions = MissingPermissions(apps[0].name, options.namespaces)
-    workshop = _Workshop(options, ground, metrics, clock, cache, permissions, LoopReport(clock=clock))
+    workshop = _Workshop(options, ground, metrics, clock, cache, permissions, LoopReport(clock=clock), fail)
     crews: list[Crew] = []
     memberships: list[Membership] = []
-    recorders = tuple(workshop.add(app, crews, memberships) for app in apps)
+    staff = [workshop.add(app, crews, memberships) for app in apps]
     for informer in cache.informers:
         workshop.loops.watch(informer)
-    assembly = Assembly(cache, recorders, permissions, tuple(crews), tuple(memberships), workshop.loops)
+    recorders, lifespans, checks = zip(*staff, strict=True)
+    assembly = Assembly(
+        cache, recorders, permissions, tuple(crews), tuple(memberships), workshop.loops, lifespans, checks
+    )
+    metrics.tasks = lambda: [(spec.name, spec.name in c.tasks.active) for c in crews for spec in c.tasks.specs]
     metrics.leaders = lambda: [(elector.settings.name, elector.leading) for elector in assembly.electors]
     return assembly
 
@@ -112,6 +136,19 @@ async def flush(recorders: Sequence[EventRecorder]) -> None:
     with anyio.move_on_after(FLUSH_SECONDS):
         for recorder in recorders:
             await recorder.flush()
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What all parts of one App have in common."""
+
+    app: Operator
+    recorder: EventRecorder
+    state: SharedState
+
+
+def _ignore(what: str, name: str, result: str) -> None:
+    """Of a call that is counted elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +162,13 @@ class _Workshop:
     cache: SharedCache
     permissions: MissingPermissions
     loops: LoopReport
+    fail: Callable[[LifecycleError], None]
 
-    def add(self, app: Operator, crews: list[Crew], memberships: list[Membership]) -> EventRecorder:
+    def add(
+        self, app: Operator, crews: list[Crew], memberships: list[Membership]
+    ) -> tuple[EventRecorder, Lifespans, HealthChecks]:
         """Make the crews of an App: one that begins at once; one that waits until this process leads, or one for each
-        shard.
+        shard, of which the first has the leader's tasks.
         """
         options, clock = self.options, self.clock
         client = self._client(app, self.ground.transport, lambda error: self._misfit(recorder, error))
@@ -137,46 +177,81 @@ class _Workshop:
             client.live, controller=app.name, instance=instance, clock=clock, on_forbidden=self._on_forbidden
         )
         client.on_recreate = partial(_note_recreation, recorder)
+        parts = _Parts(app, recorder, SharedState())
         gates = tuple(_gates(app.cached, self.cache, self.ground.places, clock))
         led = [spec for spec in app.controllers if spec.leader] if elects(app, options) else []
-        if free := [spec for spec in app.controllers if spec not in led]:
-            makers = [self._maker(app, spec, client, recorder, gates) for spec in free]
-            crews.append(Crew(makers, options.grace_period, None))
+        tasks = [task for task in app.life.tasks if task.leader] if elects(app, options) else []
+        free = [spec for spec in app.controllers if spec not in led]
+        own = [task for task in app.life.tasks if task not in tasks]
+        environment = self._environment(parts, app.name, client)
+        lifespans, checks = self._lifespans(parts, environment), self._checks(parts, environment)
+        if free or own:
+            makers = [self._maker(parts, spec, client, gates) for spec in free]
+            crews.append(Crew(makers, options.grace_period, None, self._tasks(parts, own, client)))
         candidacy = self.ground.candidacy
         herald = Herald(recorder, self.permissions, clock, partial(flush, (recorder,)))
         if led and candidacy is not None and (shards := shards_of(app, options)):
             roster, posts = roster_of(app, options, candidacy, shards), list[Crew]()
             for shard in (Shard(index, shards) for index in range(shards)):
                 elector = shard_elector(app, options, candidacy, roster, shard, clock, herald)
-                posts.append(self._shard_crew(app, led, shard, elector, recorder, gates))
+                posts.append(self._shard_crew(parts, led, shard, elector, gates, [] if shard.index else tasks))
             memberships.append(membership_of(app, options, candidacy, roster, posts, clock, herald))
             self._count_together(led, posts)
             crews.extend(posts)
-        elif led and candidacy is not None:
+        elif (led or tasks) and candidacy is not None:
             elector = elector_of(app, options, candidacy, clock, herald)
             fenced = FencedTransport(self.ground.transport, elector.fence)
             client = self._client(app, fenced, lambda error: self._misfit(recorder, error))
             client.on_recreate = partial(_note_recreation, recorder)
-            makers = [self._maker(app, spec, client, recorder, gates) for spec in led]
-            crews.append(Crew(makers, options.grace_period, elector))
-        return recorder
+            makers = [self._maker(parts, spec, client, gates) for spec in led]
+            crews.append(Crew(makers, options.grace_period, elector, self._tasks(parts, tasks, client)))
+        return recorder, lifespans, checks
+
+    def _environment(
+        self, parts: _Parts, name: str, client: Client, on_call: Callable[[str, str, str], None] = _ignore
+    ) -> Environment:
+        """Of whatever runs no reconciles: hooks, tasks and checks."""
+        log = logging.getLogger(parts.app.name)
+        return Environment(
+            name, client, parts.recorder, log, self.clock, self._on_forbidden, on_call, state=parts.state
+        )
+
+    def _tasks(self, parts: _Parts, specs: Sequence[TaskSpec], client: Client) -> TaskForce:
+        def context(spec: TaskSpec) -> Context:
+            return Context(self._environment(parts, spec.name, client), NOTHING, ("the task runs",))
+
+        return TaskForce(specs, context, self.clock, observe=partial(self.metrics.called, TASK.what), fail=self.fail)
+
+    def _lifespans(self, parts: _Parts, environment: Environment) -> Lifespans:
+        def context(hook: HookSpec) -> Context:
+            return Context(environment, NOTHING, (name_of(hook.function),))
+
+        hooks, observe = parts.app.life.hooks, self.metrics.call_failed
+        return Lifespans(hooks, context, parts.state, self.clock, observe=observe, fail=self.fail)
+
+    def _checks(self, parts: _Parts, environment: Environment) -> HealthChecks:
+        def context(check: CheckSpec) -> Context:
+            return Context(environment, NOTHING, (check.name,))
+
+        observe = partial(self.metrics.called, CHECK.what)
+        return HealthChecks(parts.app.life.checks, context, self.clock, observe)
 
     def _shard_crew(
         self,
-        app: Operator,
+        parts: _Parts,
         led: Sequence[ControllerSpec],
         shard: Shard,
         elector: Elector,
-        recorder: EventRecorder,
         gates: Sequence[CacheGate],
+        tasks: Sequence[TaskSpec],
     ) -> Crew:
         """What runs one shard, with caches and a client of its own."""
         fenced = FencedTransport(self.ground.transport, elector.fence)
         reader, make = PartReader(self.cache, parts_of(led, shard)), partial(ShardClient, shard)
-        client = self._client(app, fenced, lambda error: self._misfit(recorder, error), reader, make)
-        client.on_recreate = partial(_note_recreation, recorder)
-        makers = [self._maker(app, spec, client, recorder, gates, shard) for spec in led]
-        return Crew(makers, self.options.grace_period, elector, warm=False)
+        client = self._client(parts.app, fenced, lambda error: self._misfit(parts.recorder, error), reader, make)
+        client.on_recreate = partial(_note_recreation, parts.recorder)
+        makers = [self._maker(parts, spec, client, gates, shard) for spec in led]
+        return Crew(makers, self.options.grace_period, elector, self._tasks(parts, tasks, client), warm=False)
 
     def _count_together(self, led: Sequence[ControllerSpec], crews: Sequence[Crew]) -> None:
         """The numbers of a controller are those of all its shards here."""
@@ -219,26 +294,18 @@ class _Workshop:
 
     def _maker(
         self,
-        app: Operator,
+        parts: _Parts,
         spec: ControllerSpec,
         client: Client,
-        recorder: EventRecorder,
         gates: Sequence[CacheGate],
         shard: Shard | None = None,
     ) -> Callable[[], Controller]:
         """What makes a controller, as often as it is asked."""
         numbers = self.metrics.controller(spec.name, spec.workers or self.options.workers)
         on_run = self.loops.on_run(spec.name, numbers.reconcile.looped)
-        log = logging.getLogger(app.name)
-        environment = Environment(
-            spec.name,
-            client,
-            recorder,
-            log,
-            self.clock,
-            self._on_forbidden,
-            numbers.called,
-            on_run,
+        environment = replace(
+            self._environment(parts, spec.name, client, numbers.called),
+            on_run=on_run,
             kind=kind_of(spec.kind),
             shard=shard,
         )

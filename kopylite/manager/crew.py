@@ -1,4 +1,4 @@
-"""Crew: controllers that begin and end together, for the whole run or whenever this process leads."""
+"""Crew: controllers and tasks that begin and end together, for the whole run or whenever this process leads."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ import anyio
 
 from kopylite.controller import Controller
 from kopylite.leaderelection import Elector
+from kopylite.lifecycle.taskforce import TaskForce
 from kopylite.triggers import KindSource
 
 
 class Crew:
-    """Runs some controllers: once, or anew for each term as leader.
+    """Runs some controllers and tasks: once, or anew for each term as leader.
 
     Their sources hold the caches from the start on, so whoever begins to lead has them in sync.
 
@@ -20,13 +21,21 @@ class Crew:
         makers: make the controllers; each term has its own, since a controller runs once.
         grace: seconds that running reconciles have after `stop()`.
         elector: says when; None: from the start.
+        tasks: what runs beside them; it ends after the last reconcile.
         warm: hold the caches from the start on; else in terms only.
     """
 
     def __init__(
-        self, makers: Sequence[Callable[[], Controller]], grace: float, elector: Elector | None, *, warm: bool = True
+        self,
+        makers: Sequence[Callable[[], Controller]],
+        grace: float,
+        elector: Elector | None,
+        tasks: TaskForce,
+        *,
+        warm: bool = True,
     ) -> None:
         self.elector = elector
+        self.tasks = tasks
         self.controllers = tuple(make() for make in makers) if warm else ()
         self._warm = warm
         self.finished = True
@@ -79,8 +88,10 @@ class Crew:
             async with anyio.create_task_group() as running:
                 for controller in controllers:
                     running.start_soon(self._serve, controller)
+                running.start_soon(self.tasks.run)
                 await over.wait()
                 await self._drain(controllers)
+                await self.tasks.end()
         finally:
             self._works = self.elector is None
             if not self._warm:

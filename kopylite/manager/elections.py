@@ -35,7 +35,8 @@ class Candidacy:
 def elects(app: Operator, options: Options) -> bool:
     """Whether an App has parts that only a leader runs."""
     wanted = app.leader_election if options.leader_election is None else options.leader_election
-    return bool(wanted or shards_of(app, options)) and any(spec.leader for spec in app.controllers)
+    led = any(spec.leader for spec in app.controllers) or any(task.leader for task in app.life.tasks)
+    return bool(wanted or shards_of(app, options)) and led
 
 
 def shards_of(app: Operator, options: Options) -> int:

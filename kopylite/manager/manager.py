@@ -2,12 +2,15 @@
 
     1  HTTP servers                  a taken port fails before anything else happens
     2  the API server                waited for, visibly, until --connect-timeout
-    3  caches and their controllers  each controller begins when its own caches are in sync; none waits for another's;
-                                     with leader election, when this process leads, and again in each of its terms
+    3  on_start, lifespans           in the order of their declaration; one that fails ends the run
+    4  caches and their controllers  each controller begins when its own caches are in sync; none waits for another's;
+                                     with leader election, when this process leads, and again in each of its terms;
+                                     tasks, beside them
     stop()
-    3  controllers                   no new keys, readiness false; running reconciles get the grace period; then the
-                                     last Events, and then the lease is given back
-    2  caches, then the client       so they had both until their end
+    4  controllers                   no new keys, readiness false; running reconciles get the grace period; then the
+                                     tasks, the last Events, and then the lease is given back; the caches
+    3  lifespans, on_stop            in reverse order
+    2  the client                    so all had it until their end
     1  HTTP servers                  so probes and a last scrape are answered until the end
 
 Whatever must not end, and does, ends the process: a controller that is dead beside a green probe is worse.
@@ -32,19 +35,31 @@ from kopylite.client.transport import MAX_CONNECTIONS
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.controller import Controller
 from kopylite.diagnostics import Bar, ProgressReport, StallWatch, WaitingReport, forgotten_awaits, reasons_of
-from kopylite.errors import KopyliteError, RegistrationError, UsageError
+from kopylite.errors import KopyliteError, LifecycleError, UsageError
 from kopylite.leaderelection import Elector
+from kopylite.lifecycle.spec import Endpoint
 from kopylite.manager.assembly import Assembly, Ground, assemble, prepare
 from kopylite.manager.connection import missing_namespaces, wait_for_server
 from kopylite.manager.elections import Candidacy, check_elections, lease_config, leases_of
 from kopylite.manager.health import liveness, readiness
-from kopylite.manager.operator import Operator
+from kopylite.manager.operator import Operator, check_apps
 from kopylite.manager.options import Options
 from kopylite.manager.reachability import Reachability
 from kopylite.manager.recorded import RecordedTransport, RequestRecorder
 from kopylite.metrics import Metrics
 from kopylite.observers import ClientObserver
-from kopylite.serving import Address, Answer, HttpServer, Query, RouteHandler, guarded, parse_address, probe
+from kopylite.serving import (
+    Address,
+    Answer,
+    Check,
+    HttpServer,
+    Query,
+    RouteHandler,
+    guarded,
+    parse_address,
+    probe,
+    wants,
+)
 
 logger = logging.getLogger("kopylite.manager")
 
@@ -70,7 +85,8 @@ class Manager:
         bar: where a terminal is shown how far the controllers are that are behind; None: every 10 s in the log.
 
     Raises:
-        RegistrationError: an App has no controllers, or two have a controller of one name.
+        RegistrationError: an App has no controllers, two have a controller, task or check of one name, or a metric of
+            an App has a name that is taken.
         UsageError: an address is none.
     """
 
@@ -89,6 +105,9 @@ class Manager:
         self.options = options or Options()
         check_elections(self.apps, self.options)
         self.metrics = Metrics()
+        self._collectors = [collector for each in self.apps for collector in each.life.collectors]
+        for collector in self._collectors:
+            self.metrics.registry.include(collector)
         self.bar: Bar | None = None
         # A connection for each worker, unless the configuration sets a number.
         specs = [spec for each in self.apps for spec in each.controllers]
@@ -107,6 +126,8 @@ class Manager:
         self._settled = anyio.Event()
         self._synced = False
         self._failure: BaseException | None = None
+        # What an App cannot do without and has failed: the run ends in order, and then with this.
+        self._fatal: LifecycleError | None = None
         # Only this is cut short by a stop; what has begun to work is ended in order.
         self._connecting = anyio.CancelScope()
 
@@ -129,6 +150,8 @@ class Manager:
         """Ask for an orderly end; `run` returns when it is reached. Harmless when repeated."""
         self._stop.set()
         self._connecting.cancel()
+        for lifespans in self._parts.lifespans if self._parts else ():
+            lifespans.stop()
 
     async def wait_synced(self) -> None:
         """Wait until every controller works: the first state of everything it watches is known.
@@ -162,6 +185,7 @@ class Manager:
             UsageError: an address cannot be listened on; or this manager runs, or ran, already, which goes on unharmed.
             ConnectionFailed: the API server was not reached at the start.
             KubeconfigError: it refuses the credentials.
+            LifecycleError: an on_start, a lifespan or a fatal task of an App failed; all else has ended in order.
             ExceptionGroup: something that must not end has failed.
         """
         if self._started:
@@ -176,6 +200,8 @@ class Manager:
             raise
         finally:
             self._settled.set()
+            for collector in self._collectors:
+                self.metrics.registry.unregister(collector)
 
     async def _run(self) -> bool:
         """All stages, up and down: whether all running reconciles ended by themselves."""
@@ -192,6 +218,8 @@ class Manager:
                 await wait_for_server(transport, self._config, self.options.connect_timeout, self._clock)
                 ground = await prepare(self.apps, self.options, self._recorded(transport), candidacy, self._clock)
             finished = self._stop.is_set() or await self._operate(ground)
+        if self._fatal is not None:
+            raise self._fatal
         logger.info("stopped")
         return finished
 
@@ -210,8 +238,19 @@ class Manager:
         return Candidacy(transport, self._config.namespace, identity)
 
     async def _operate(self, ground: Ground) -> bool:
-        """Stage 3, up and down: whether all running reconciles ended by themselves."""
-        parts = self._parts = assemble(self.apps, self.options, ground, self.metrics, self._clock)
+        """Stages 3 and 4, up and down: whether all running reconciles ended by themselves."""
+        parts = self._parts = assemble(self.apps, self.options, ground, self.metrics, self._clock, self._fail)
+        async with AsyncExitStack() as stack:
+            for checks in parts.checks:
+                stack.callback(checks.close)
+            for lifespans in parts.lifespans:
+                await stack.enter_async_context(lifespans.lived())
+            finished = self._stop.is_set() or await self._work(parts, ground)
+        await parts.flush()
+        return finished
+
+    async def _work(self, parts: Assembly, ground: Ground) -> bool:
+        """Stage 4, up and down: whether all running reconciles ended by themselves."""
         namespaces = self.options.namespaces
         where = f"namespaces {', '.join(namespaces)}" if namespaces else "all namespaces"
         for app in self.apps:
@@ -243,11 +282,17 @@ class Manager:
                 for crew in parts.crews:
                     crew.stop()
             background.cancel_scope.cancel()
-        await parts.flush()
         if left:
             names, total = ", ".join(f"{name} {ready}" for name, ready in left.items()), sum(left.values())
             logger.warning("%d keys were left without a run: %s; the next start looks at all", total, names)
         return all(crew.finished for crew in parts.crews)
+
+    def _fail(self, error: LifecycleError) -> None:
+        """End the run in order, and with this error."""
+        if self._fatal is None:
+            self._fatal = error
+        logger.error("%s; stopping", error)
+        self.stop()
 
     async def _endless(self, name: str, serve: Callable[[], Awaitable[None]]) -> None:
         """Run something that may only end when it is cancelled, or after a stop."""
@@ -296,46 +341,35 @@ class Manager:
         body, content_type = self.metrics.exposition(query.accept)
         return Answer(200, body, content_type)
 
-    def _healthz(self, query: Query) -> Answer:
+    async def _healthz(self, query: Query) -> Answer:
         alive = liveness(self._stall.check, self._informers(), self.controllers, self.electors)
-        return probe("healthz", alive, query, self._ask)
+        return probe("healthz", alive | await self._own_checks("health", query), query, self._ask)
 
-    def _readyz(self, query: Query) -> Answer:
+    async def _readyz(self, query: Query) -> Answer:
         ready = readiness(self._state, self._informers(), self.controllers, self.electors)
-        return probe("readyz", ready, query, self._ask)
+        return probe("readyz", ready | await self._own_checks("ready", query), query, self._ask)
+
+    async def _own_checks(self, endpoint: Endpoint, query: Query) -> dict[str, Check]:
+        """What the Apps' own checks say, of those that the query asks for, while their Apps are at work."""
+        found: dict[str, Check] = {}
+        for lifespans, checks in zip(self._parts.lifespans, self._parts.checks, strict=True) if self._parts else ():
+            if lifespans.began:
+                names = checks.names(endpoint)
+                wanted = [name for name in names if wants(query, name)]
+                answers = await checks.ask(endpoint, wanted)
+                found |= {name: partial(answers.get, name) for name in names}
+        return found
 
     def _state(self) -> str | None:
         """Why it is not ready though every part may be; None: it is."""
         if self._stop.is_set():
             return "stopping"
-        return None if self._parts else "the API server was not reached yet"
+        if self._parts is None:
+            return "the API server was not reached yet"
+        return next((f"{life.starting} goes on" for life in self._parts.lifespans if life.starting), None)
 
     def _informers(self) -> list[Informer]:
         return self._parts.cache.informers if self._parts else []
-
-
-def check_apps(apps: Sequence[Operator]) -> None:
-    """Refuse Apps that cannot run, or not side by side.
-
-    Raises:
-        RegistrationError: one has no controllers, or two have a controller of one name.
-    """
-    if not apps:
-        raise RegistrationError("a Manager without an App has nothing to run")
-    known: dict[str, Operator] = {}
-    for app in apps:
-        if not app.controllers:
-            raise RegistrationError(
-                f"app {app.name!r} has no controllers, so there is nothing to run. Declare one with "
-                "@app.reconciler(MyKind), or app.include() the App that has them"
-            )
-        for spec in app.controllers:
-            other = known.setdefault(spec.name, app)
-            if other is not app:
-                raise RegistrationError(
-                    f"the apps {other.name!r} and {app.name!r} both have a controller {spec.name!r}: names are the "
-                    f"labels of metrics and logs. Give one of them another: @app.reconciler(..., name='{spec.name}-2')"
-                )
 
 
 async def _close(transport: AiohttpTransport, *exc_info: object) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import anyio
 
@@ -16,10 +16,10 @@ from kopylite.client import Resources
 from kopylite.client.selecting import label_selector_text
 from kopylite.clock import Clock
 from kopylite.controller import Channel, ControllerSpec, MapFunction, Periodic, Source, Watch
-from kopylite.errors import DecodeError, ForgottenAwait, KopyliteError
+from kopylite.errors import DecodeError, KopyliteError
 from kopylite.objects import Kind, Unstructured, adapter_of, kind_of
 from kopylite.reconcile import Context, Environment, Request
-from kopylite.reconcile.context import RUNNING
+from kopylite.reconcile.context import in_run
 from kopylite.triggers import (
     BackgroundHandler,
     ChannelSource,
@@ -39,9 +39,6 @@ ALL_NAMESPACES = ("",)
 GATE_SECONDS = 10.0
 # A map function reads a few objects. One that takes longer hangs, and holds one of the few that run at a time.
 MAP_SECONDS = 60.0
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 MakeHandler = Callable[[], Handler | BackgroundHandler]
 
@@ -234,7 +231,7 @@ def _external(declared: Periodic | Channel, timeout: float | None, environment: 
         keys = declared.keys
         return PeriodicSource(
             declared.seconds,
-            lambda: _in_run(now := context(), keys, now),
+            lambda: in_run(now := context(), keys, now),
             name=name,
             clock=environment.clock,
             timeout=timeout,
@@ -243,15 +240,6 @@ def _external(declared: Periodic | Channel, timeout: float | None, environment: 
     open_channel = declared.open
     observe = partial(environment.on_call, CHANNEL.what, name)
     return ChannelSource(lambda: open_channel(context()), name=name, clock=environment.clock, observe=observe)
-
-
-async def _in_run(context: Context, function: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Call a function of the user that is no reconcile, with its log lines and forgotten awaits known as its own."""
-    RUNNING.set(context)  # in a context of its own, which ends with the call: see Guard
-    result = await function(*args, **kwargs)
-    if context.forgotten:
-        raise ForgottenAwait("; ".join(context.forgotten))
-    return result
 
 
 def _mapping(
@@ -279,7 +267,7 @@ def _mapping(
         except DecodeError as error:
             environment.client.misfits.tell(adapter.kind, error)
             return []  # a retry would find the same; its next change is an event
-        return await _in_run(context, function, obj, context)
+        return await in_run(context, function, obj, context)
 
     limit = MAP_SECONDS if timeout is None else min(timeout, MAP_SECONDS)
     observe = partial(environment.on_call, MAP.what, name)

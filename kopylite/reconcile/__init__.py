@@ -7,6 +7,7 @@ from kopylite.reconcile.context import Context, Environment, run_in_thread, runn
 from kopylite.reconcile.finalizers import finalize
 from kopylite.reconcile.recorder import EventRecorder, Severity
 from kopylite.reconcile.request import Request, Result, Retry
+from kopylite.reconcile.state import SharedState
 from kopylite.reconcile.synchronous import SyncContext
 from kopylite.reconcile.telling import tell
 
@@ -18,6 +19,7 @@ __all__ = [
     "Result",
     "Retry",
     "Severity",
+    "SharedState",
     "SyncContext",
     "finalize",
     "find_condition",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -15,10 +15,11 @@ import anyio.to_thread
 
 from kopylite.boundary import name_of
 from kopylite.clock import SYSTEM_CLOCK, Clock
-from kopylite.errors import Forbidden
+from kopylite.errors import Forbidden, ForgottenAwait
 from kopylite.objects import Kind, ObjectKey, Shard
 from kopylite.reconcile.chains import ChainLink, Version
 from kopylite.reconcile.request import Request
+from kopylite.reconcile.state import SharedState
 from kopylite.reconcile.threads import THREADS
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class Environment:
         on_run: told of each run that ended: what it was in a chain of runs (None: it wrote nothing), and the time.
         kind: whose objects its requests name.
         shard: of which these objects are; None: there are no shards.
+        state: what all parts of the App share.
     """
 
     controller: str
@@ -61,6 +63,7 @@ class Environment:
     on_run: Callable[[ChainLink | None, float], None] = lambda step, now: None
     kind: Kind | None = None
     shard: Shard | None = None
+    state: SharedState = field(default_factory=SharedState)
 
 
 class ReconcileLogger(logging.LoggerAdapter[logging.Logger]):
@@ -134,6 +137,11 @@ class Context:
         return self._id
 
     @property
+    def state(self) -> SharedState:
+        """What all parts of the App share, by its class: `ctx.state[Pool]`."""
+        return self._environment.state
+
+    @property
     def log(self) -> ReconcileLogger:
         """A logger whose lines carry controller, namespace, name, reconcile_id and reasons."""
         if self._log is None:
@@ -174,6 +182,19 @@ def running_fields() -> Mapping[str, object]:
     """The fields of the reconcile that runs in the present task; empty outside of one. For log formatters."""
     context = RUNNING.get()
     return {} if context is None else context.fields()
+
+
+async def in_run(context: Context, function: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call a function of the user that is no reconcile, with its log lines and forgotten awaits known as its own.
+
+    Raises:
+        ForgottenAwait: it called an async function without `await`.
+    """
+    RUNNING.set(context)  # in a context of its own, which ends with the call: see Guard
+    result = await function(*args, **kwargs)
+    if context.forgotten:
+        raise ForgottenAwait("; ".join(context.forgotten))
+    return result
 
 
 async def run_in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

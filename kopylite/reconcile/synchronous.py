@@ -12,6 +12,7 @@ from kopylite.client.synchronous import SyncClient
 from kopylite.reconcile.context import Context, ReconcileLogger
 from kopylite.reconcile.finalizers import begin_finalize
 from kopylite.reconcile.request import Request, Result
+from kopylite.reconcile.state import SharedState
 from kopylite.reconcile.threads import Calls, Threads
 
 if TYPE_CHECKING:
@@ -54,6 +55,11 @@ class SyncContext:
     def reconcile_id(self) -> str:
         """A random UUID, the same for the whole run."""
         return self._context.reconcile_id
+
+    @property
+    def state(self) -> SharedState:
+        """What all parts of the App share, by its class: `ctx.state[Pool]`. It is the same for all threads."""
+        return self._context.state
 
     @property
     def log(self) -> ReconcileLogger:

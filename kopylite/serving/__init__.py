@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kopylite.serving.address import OFF, Address, parse_address
-from kopylite.serving.probes import Check, guarded, probe
+from kopylite.serving.probes import Check, guarded, probe, wants
 from kopylite.serving.routes import Answer, Query, RouteHandler
 from kopylite.serving.server import HttpServer
 
@@ -18,4 +18,5 @@ __all__ = [
     "guarded",
     "parse_address",
     "probe",
+    "wants",
 ]

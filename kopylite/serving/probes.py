@@ -28,6 +28,11 @@ def guarded(now: Callable[[], float]) -> ProbeRun:
     return lambda name, check: guard.call(lambda: name, broken, check)[0]
 
 
+def wants(query: Query, name: str) -> bool:
+    """Whether a query asks for a check: by its name, or for all without excluding it."""
+    return query.tail == name if query.tail else name not in query.parameters.get("exclude", ())
+
+
 def probe(endpoint: str, checks: Mapping[str, Check], query: Query, run: ProbeRun) -> Answer:
     """Answer a GET of `endpoint` ("healthz" or "readyz") or of `endpoint/name`.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 
@@ -30,5 +30,5 @@ class Answer:
     content_type: str = "text/plain; charset=utf-8"
 
 
-RouteHandler = Callable[[Query], Answer]
-"""Answers at once: it runs on the event loop, so it must neither block nor wait."""
+RouteHandler = Callable[[Query], Answer | Awaitable[Answer]]
+"""Answers soon: it runs on the event loop, so it must not block, and limits what it waits for."""

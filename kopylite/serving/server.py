@@ -97,7 +97,8 @@ class HttpServer:
             return _response(_text(405, "GET and HEAD only"), Allow="GET, HEAD")
         parameters = {name: request.query.getall(name) for name in request.query}
         try:
-            answer = handler(Query(tail, parameters, request.headers.get("Accept", "")))
+            found = handler(Query(tail, parameters, request.headers.get("Accept", "")))
+            answer = found if isinstance(found, Answer) else await found
         except Exception:
             logger.exception("the answer to GET %s failed", path)
             answer = _text(500, _REASONS[500])

@@ -1,4 +1,4 @@
-"""mypy and pyright agree on the types of typed kinds."""
+"""mypy and pyright agree on the types of typed kinds, and of what an App declares."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-FILE = Path(__file__).parent / "typed_kinds.py"
-PROJECT = FILE.parent.parent.parent
+FILES = [Path(__file__).parent / name for name in ("typed_kinds.py", "typed_life.py")]
+PROJECT = Path(__file__).parent.parent.parent
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_mypy_sees_the_types(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "mypy", "--cache-dir", str(tmp_path), "--warn-unused-ignores", str(FILE)]
+    command = [sys.executable, "-m", "mypy", "--cache-dir", str(tmp_path), "--warn-unused-ignores", *map(str, FILES)]
     done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
 
@@ -27,7 +27,7 @@ def test_mypy_sees_the_types(tmp_path: Path) -> None:
 def test_pyright_sees_the_types(tmp_path: Path) -> None:
     config = tmp_path / "pyrightconfig.json"
     settings = {
-        "include": [os.path.relpath(FILE, tmp_path)],
+        "include": [os.path.relpath(file, tmp_path) for file in FILES],
         "extraPaths": [str(PROJECT)],
         "reportUnnecessaryTypeIgnoreComment": "error",
     }
@@ -46,5 +46,5 @@ def test_pyright_sees_the_types(tmp_path: Path) -> None:
     if not done.stdout.startswith("{"):
         pytest.skip(f"pyright cannot run here: {done.stderr[-200:]}")
     report = json.loads(done.stdout)
-    assert report["summary"]["filesAnalyzed"] == 1
+    assert report["summary"]["filesAnalyzed"] == len(FILES)
     assert report["generalDiagnostics"] == []

@@ -250,7 +250,7 @@ def test_a_collector_that_was_taken_out_is_not_asked_any_more() -> None:
     metrics.registry.register(broken)
     metrics.registry.unregister(broken)
     metrics.exposition()
-    assert not metrics.failed_calls
+    assert not metrics.calls
 
 
 def test_calls_of_the_users_functions_are_counted_by_how_they_ended() -> None:
