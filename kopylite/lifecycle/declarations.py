@@ -70,6 +70,7 @@ class LifecycleDeclarations:
     name: str
 
     def __init__(self) -> None:
+        super().__init__()  # of the other declarations of an App
         self.life = LifePlan()
         self.metrics = UserMetrics(self.life)
 
