@@ -44,6 +44,7 @@ examples:
   kopylite run shop.operator:app --metrics-address 0.0.0.0:8080 --health-address 0.0.0.0:8081 --log-format json
                                                        in a pod: probes and metrics face the network
   kopylite run shop.operator:app --leader-elect        of several such processes, one works; the others stand by
+  kopylite run shop.operator:app --shards 8            all of them work, each on its fair part of the objects
   kopylite run shop.operator:app --health-address 127.0.0.1:8080
                                                        metrics and probes on one address
 

@@ -9,7 +9,8 @@ from typing import Any, cast
 import pytest
 
 from kopylite import App, Context, Kind, Request, watch
-from kopylite.cache import Record, ShardPart
+from kopylite.cache import Record
+from kopylite.cache.part import ShardPart
 from kopylite.cache.record import RecordDecoder
 from kopylite.errors import RegistrationError, UsageError
 from kopylite.manager import Options
