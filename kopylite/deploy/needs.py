@@ -16,7 +16,7 @@ from kopylite.deploy.recording import Recording
 from kopylite.errors import UsageError
 from kopylite.leaderelection.lease import LEASE
 from kopylite.manager import Operator, Options
-from kopylite.manager.elections import elects
+from kopylite.manager.elections import elects, lease_names, shards_of
 from kopylite.objects import Kind, kind_of
 from kopylite.reconcile.recorder import EVENT
 
@@ -24,6 +24,8 @@ READ = ("get", "list", "watch")
 PUBLISH = ("create", "patch")
 # What an elector does to a Lease that exists: it was shipped with the operator.
 ELECT = ("get", "watch", "update")
+# With shards each replica has a Lease of its own, besides, and takes those of the dead away.
+SHARE = ("list", "create", "delete", *ELECT)
 # Where Events about objects without a namespace go.
 DEFAULT = "default"
 
@@ -64,7 +66,7 @@ def needs_of(
     Raises:
         UsageError: the plural of a kind is not known; names the kind.
     """
-    leases = tuple(options.lease_name or app.name for app in apps if elects(app, options))
+    leases = tuple(name for app in apps for name in lease_names(app, options))
     needed: set[Permission] = set()
     assumed: list[str] = []
     for app in apps:
@@ -82,6 +84,8 @@ def needs_of(
     needed.update(
         Permission(verb, LEASE.plural or "", LEASE.group, where, name=name) for name in leases for verb in ELECT
     )
+    if any(elects(app, options) and shards_of(app, options) for app in apps):
+        needed.update(_all(SHARE, LEASE.plural or "", LEASE.group, [where]))
     if leases:  # Events about the Lease
         needed.update(_all(PUBLISH, "events", EVENT.group, [where]))
     return Needs(_without_doubles(needed), leases, tuple(assumed))

@@ -44,6 +44,14 @@ def shards_of(app: Operator, options: Options) -> int:
     return app.shards if options.shards is None else options.shards
 
 
+def lease_names(app: Operator, options: Options) -> tuple[str, ...]:
+    """The Leases that say who does the work of an App: one, or one for each shard."""
+    name = options.lease_name or app.name
+    if not elects(app, options):
+        return ()
+    return tuple(f"{name}-shard-{shard}" for shard in range(shards_of(app, options))) or (name,)
+
+
 def leases_of(app: Operator, options: Options) -> int:
     """How many Leases this process may hold for an App at the same time."""
     shards = shards_of(app, options)

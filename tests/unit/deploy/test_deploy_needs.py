@@ -100,6 +100,13 @@ def test_an_election_needs_its_one_lease_and_events_about_it() -> None:
     assert needs_of([an_app(election=True)], Options(leader_election=False), "ops").leases == ()
 
 
+def test_shards_need_a_lease_each_and_one_of_each_replica() -> None:
+    needs = needs_of([an_app()], Options(shards=2), "ops", seen(ApiCall("", "pods", "get", "*")))
+    assert needs.leases == ("things-shard-0", "things-shard-1")
+    verbs = ("list", "create", "delete", "get", "watch", "update")
+    assert {f"{verb} leases ops" for verb in verbs} <= {line.strip() for line in lines(needs.permissions)}
+
+
 def test_a_kind_whose_plural_nobody_knows_is_named_with_the_way_out() -> None:
     with pytest.raises(UsageError, match=r"Kind\('y.io/v1', 'Other', plural=..., namespaced=...\)"):
         needs_of([an_app(Foreign)], ALL, "ops")
