@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -128,6 +129,10 @@ def _add_running_options(parser: argparse.ArgumentParser) -> None:
         help="how long running reconciles may go on after a signal to stop",
     )  # fmt: skip
     options.add(
+        "--record-rbac", parse=Path, metavar="PATH",
+        help="add what it asks of the API server to this file, or to one in this folder; see `kopylite manifests`",
+    )  # fmt: skip
+    options.add(
         "--loop", parse=choice("auto", "uvloop", "asyncio"), default="auto", metavar="NAME",
         help="the event loop: auto takes uvloop if it is installed (kopylite[fast])",
     )  # fmt: skip
@@ -218,8 +223,26 @@ async def _operate(apps: Sequence[App], args: argparse.Namespace, signals: StopS
     manager = Manager(apps, config, options_of(args))
     manager.bar = bar
     asyncio.get_running_loop().set_exception_handler(on_loop_error)
-    with signals.passed_to(manager.stop, within=args.grace_period + OVERTIME, left=partial(_left, manager)):
+    with (
+        _recorded(manager, args.record_rbac),
+        signals.passed_to(manager.stop, within=args.grace_period + OVERTIME, left=partial(_left, manager)),
+    ):
         return await manager.run()
+
+
+@contextmanager
+def _recorded(manager: Manager, path: Path | None) -> Iterator[None]:
+    """Keep what the Apps ask of the API server in a file, or in one of its own in a folder."""
+    if path is None:
+        yield
+        return
+    from kopylite.deploy.recorder import Recorder
+
+    manager.recorder = recorder = Recorder()
+    try:
+        yield
+    finally:
+        recorder.recording.add_to(path / f"{os.getpid()}.json" if path.is_dir() else path)
 
 
 def _left(manager: Manager) -> str:

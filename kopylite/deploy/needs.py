@@ -138,7 +138,7 @@ class _Declared:
     def seen(self, calls: Iterable[ApiCall]) -> Iterator[Permission]:
         """What it was seen to do, in the namespaces that it is limited to here."""
         for call in calls:
-            of = call.group, call.resource.partition("/")[0]
+            of = call.group, call.resource
             if of == (EVENT.group, EVENT.plural) and call.verb in PUBLISH:
                 continue  # in its namespaces; of a recording, they may be others
             if call.namespace != ANY and of in self._watched - self._in_no_namespace and call.verb in ("list", "watch"):
