@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from kopylite.lifecycle.declarations import LifecycleDeclarations
-from kopylite.lifecycle.spec import CheckSpec, HookSpec, LifePlan, TaskSpec
+from kopylite.lifecycle.spec import CheckSpec, LifecycleHook, LifePlan, TaskSpec
 
-__all__ = ["CheckSpec", "HookSpec", "LifePlan", "LifecycleDeclarations", "TaskSpec"]
+__all__ = ["CheckSpec", "LifePlan", "LifecycleDeclarations", "LifecycleHook", "TaskSpec"]

@@ -14,7 +14,7 @@ from kopylite.lifecycle.spec import (
     STOP_SECONDS,
     CheckSpec,
     Endpoint,
-    HookSpec,
+    LifecycleHook,
     LifePlan,
     TaskSpec,
 )
@@ -120,7 +120,7 @@ class LifecycleDeclarations:
         """
 
         def register(function: HookT) -> HookT:
-            self.life.hooks.append(HookSpec(stage="on_start", function=function, timeout=timeout))
+            self.life.hooks.append(LifecycleHook(stage="on_start", function=function, timeout=timeout))
             return function
 
         return register if function is None else register(function)
@@ -140,7 +140,7 @@ class LifecycleDeclarations:
         """
 
         def register(function: HookT) -> HookT:
-            self.life.hooks.append(HookSpec(stage="on_stop", function=function, stop_timeout=timeout))
+            self.life.hooks.append(LifecycleHook(stage="on_stop", function=function, stop_timeout=timeout))
             return function
 
         return register if function is None else register(function)
@@ -172,7 +172,7 @@ class LifecycleDeclarations:
         """
 
         def register(function: LifespanT) -> LifespanT:
-            spec = HookSpec(stage="lifespan", function=function, timeout=timeout, stop_timeout=stop_timeout)
+            spec = LifecycleHook(stage="lifespan", function=function, timeout=timeout, stop_timeout=stop_timeout)
             self.life.hooks.append(spec)
             return function
 

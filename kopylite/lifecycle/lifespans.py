@@ -19,7 +19,7 @@ from kopylite.boundary import in_fresh_context, name_of, say, show
 from kopylite.clock import Clock
 from kopylite.errors import LifecycleError
 from kopylite.lifecycle.hosted import CLEANUP_SECONDS, Hosted
-from kopylite.lifecycle.spec import HookSpec
+from kopylite.lifecycle.spec import LifecycleHook
 from kopylite.reconcile.context import Context, in_run
 from kopylite.reconcile.state import SharedState
 
@@ -47,8 +47,8 @@ class Lifespans:
 
     def __init__(
         self,
-        hooks: Sequence[HookSpec],
-        context_of: Callable[[HookSpec], Context],
+        hooks: Sequence[LifecycleHook],
+        context_of: Callable[[LifecycleHook], Context],
         state: SharedState,
         clock: Clock,
         *,
@@ -150,7 +150,7 @@ class Lifespans:
         if not await phase.host.end():
             logger.error("%s does not heed its cancellation for %g s: left where it is", phase.hook, CLEANUP_SECONDS)
 
-    def _give_up(self, hook: HookSpec, cause: BaseException | None, why: str) -> None:
+    def _give_up(self, hook: LifecycleHook, cause: BaseException | None, why: str) -> None:
         self._observe(hook.stage, name_of(hook.function))
         error = LifecycleError(f"{hook} {why if cause is None else 'failed: ' + say(cause)}")
         error.__cause__ = cause
@@ -166,7 +166,7 @@ class _Phase:
         leave: its end shall begin.
     """
 
-    def __init__(self, hook: HookSpec, context: Context, state: SharedState, clock: Clock) -> None:
+    def __init__(self, hook: LifecycleHook, context: Context, state: SharedState, clock: Clock) -> None:
         self.hook = hook
         self.begun = False
         self.reached = anyio.Event()

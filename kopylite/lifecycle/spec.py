@@ -70,7 +70,7 @@ class TaskSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HookSpec:
+class LifecycleHook:
     """A function that is called at the start, at the end, or (a lifespan) both.
 
     Args:
@@ -140,7 +140,7 @@ class LifePlan:
     """All that an App has besides its controllers, in the order of declaration."""
 
     tasks: list[TaskSpec] = field(default_factory=list)
-    hooks: list[HookSpec] = field(default_factory=list)
+    hooks: list[LifecycleHook] = field(default_factory=list)
     checks: list[CheckSpec] = field(default_factory=list)
     collectors: list[Any] = field(default_factory=list)
 

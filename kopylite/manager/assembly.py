@@ -19,7 +19,7 @@ from kopylite.controller import Controller, ControllerSpec, Source, Watch
 from kopylite.diagnostics import LoopReport
 from kopylite.errors import DecodeError, Forbidden, LifecycleError
 from kopylite.leaderelection import Elector, FencedTransport, Membership
-from kopylite.lifecycle import CheckSpec, HookSpec, TaskSpec
+from kopylite.lifecycle import CheckSpec, LifecycleHook, TaskSpec
 from kopylite.lifecycle.healthchecks import HealthChecks
 from kopylite.lifecycle.lifespans import Lifespans
 from kopylite.lifecycle.taskforce import TaskForce
@@ -223,7 +223,7 @@ class _Workshop:
         return TaskForce(specs, context, self.clock, observe=partial(self.metrics.called, TASK.what), fail=self.fail)
 
     def _lifespans(self, parts: _Parts, environment: Environment) -> Lifespans:
-        def context(hook: HookSpec) -> Context:
+        def context(hook: LifecycleHook) -> Context:
             return Context(environment, NOTHING, (name_of(hook.function),))
 
         hooks, observe = parts.app.life.hooks, self.metrics.call_failed
