@@ -16,6 +16,7 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
+import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
@@ -23,6 +24,7 @@ from kopylite.leaderelection import Candidate, Lease, LeaseSettings, Roster, fai
 from kopylite.leaderelection.lease import absent, micro_time
 from kopylite.leaderelection.roster import ACTIVE, COUNT, REPLICA, SHARDS_OF
 from kopylite.objects.shard import Shard
+from tests.sizes import examples
 
 TIMES = LeaseSettings(name="a", namespace="b")
 # Their ratio has to be below duration / deadline, which is 1.5.
@@ -312,7 +314,8 @@ class World:
         self.at(self.now + random.expovariate(1 / 20), self.disturb)
 
 
-@settings(max_examples=200, deadline=None, phases=[Phase.explicit, Phase.generate])  # a seed does not shrink
+@pytest.mark.timeout(900)
+@settings(max_examples=examples(200), deadline=None, phases=[Phase.explicit, Phase.generate])  # a seed does not shrink
 @given(st.integers(0, 2**64).map(Random))
 def test_no_key_is_in_the_hands_of_two_and_in_the_end_each_replica_has_its_part(random: Random) -> None:
     counts = random.choice([[4], [3], [6], [4, 8], [2, 3]])
@@ -339,7 +342,7 @@ def test_no_key_is_in_the_hands_of_two_and_in_the_end_each_replica_has_its_part(
     assert world.moves == before, "and nothing moves any more"
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.dictionaries(st.text(min_size=1, max_size=4), st.integers(0, 9), min_size=1, max_size=9), st.integers(1, 64))
 def test_fair_parts_are_all_and_differ_by_one_at_most(counts: dict[str, int], shards: int) -> None:
     parts = [fair_part(each, counts, shards) for each in counts]
