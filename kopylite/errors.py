@@ -357,9 +357,7 @@ class ObjectError(KopyliteError):
 class DecodeError(ObjectError):
     """A stored object does not fit the Python type that it is read as; the message names object and field.
 
-    Attributes:
-        object: the object as it is stored, for whoever has to act on it all the same; None when it is no object
-            at all. It may hold secrets, the message does not.
+    `object` is the one that is stored, for who has to act on it; None: it is none. It may hold secrets, the text not.
     """
 
     def __init__(self, message: str, stored: Unstructured | None = None) -> None:
@@ -370,9 +368,7 @@ class DecodeError(ObjectError):
 class EncodeError(ObjectError):
     """A value of the program that the API server could not give back as it is. Nothing was sent.
 
-    Attributes:
-        problem: what is wrong with the value, e.g. "is nan, which JSON does not have"; never shows a value of a text.
-        field: its place, such as `spec.ports[0].weight`.
+    `problem` says what is wrong ("is nan, which JSON does not have"), never a text's value; `field`: where.
     """
 
     def __init__(self, problem: str, field: str = "", name: str = "") -> None:
@@ -396,9 +392,7 @@ class ReconcileTimeout(KopyliteError):
 
 
 class LifecycleError(KopyliteError):
-    """A function that the App cannot do without has failed: an `on_start`, a `lifespan`, or a fatal task. Its text
-    names it, and its cause is what it raised.
-    """
+    """An `on_start`, a `lifespan` or a fatal task of an App has failed: its text names it, its cause is the error."""
 
 
 class QueueShutDown(KopyliteError):
