@@ -20,7 +20,7 @@ from samples.myapp.operator import MyApp
 from tests.operators import OperatorProcess, eventually, operator
 
 SAMPLES = Path(__file__).parent.parent / "samples"
-FOLLOWED = {"hello", "bucket", "myapp"}  # by the tests below; myapp also by tests/conformance/test_myapp_sample.py
+FOLLOWED = {"hello", "bucket", "myapp", "shop"}  # by the tests below; myapp also by a file of its own
 CONFIG_MAP = Kind("v1", "ConfigMap")
 EVENT = Kind("events.k8s.io/v1", "Event")
 

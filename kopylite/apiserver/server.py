@@ -25,8 +25,8 @@ from kopylite.errors import UsageError
 if TYPE_CHECKING:
     from aiohttp.web_protocol import RequestHandler
 
-    from kopylite.apiserver.access.authority import CertificateAuthority
     from kopylite.apiserver.controllers import Controllers
+    from kopylite.serving.authority import CertificateAuthority
 
 # A connection without a whole request is closed after this time, be it idle or half-sent; kube-apiserver's IdleTimeout.
 _IDLE_SECONDS = 90.0
@@ -211,7 +211,7 @@ class ApiServer:
     def _certificate(self) -> bytes:
         """Of the CA, PEM; b"" without TLS."""
         if self.authority is None and self.options.tls:
-            from kopylite.apiserver.access.authority import CertificateAuthority
+            from kopylite.serving.authority import CertificateAuthority
 
             self.authority = CertificateAuthority(clock=self.world.clock)
         return self.authority.certificate if self.authority else b""

@@ -16,7 +16,7 @@ from kopylite.cli.signals import StopSignals
 if TYPE_CHECKING:
     import argparse
 
-COMMANDS = ("run", "manifests", "apiserver", "crd", "models")
+COMMANDS = ("run", "manifests", "apiserver", "crd", "webhooks", "models")
 # Those that run until a signal comes; an early one is as good as a late one.
 SERVING = ("run", "apiserver")
 

@@ -130,7 +130,11 @@ def _kinds(thing: Any) -> Iterable[Any]:
     if not isinstance(thing, App):
         return [thing]
     watched = [watch.kind for spec in thing.controllers for watch in (*spec.owns, *spec.watches)]
-    return [*(spec.kind for spec in thing.controllers), *watched, *(cached.kind for cached in thing.cached)]
+    hooked = [
+        *(spec.kind for spec in thing.hooks),
+        *(kind for spec in thing.converters for kind in (spec.kind, *spec.versions)),
+    ]
+    return [*(spec.kind for spec in thing.controllers), *watched, *(cached.kind for cached in thing.cached), *hooked]
 
 
 def _exit_code(error: UsageError) -> int:

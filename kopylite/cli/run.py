@@ -17,6 +17,7 @@ from kopylite.cli.environment import OptionGroup, choice, names, positive_int, s
 from kopylite.cli.exitcodes import Exit
 from kopylite.cli.signals import StopSignals
 from kopylite.cli.target import AttributeNotFound, ModuleNotLoaded, load_apps
+from kopylite.cli.webhooks import add_webhook_options, webhook_options
 from kopylite.errors import (
     ConnectionFailed,
     KopyliteError,
@@ -77,6 +78,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     _add_dev_options(parser)
     _add_running_options(parser)
     add_election_options(parser)
+    add_webhook_options(parser)
     _add_watching_options(parser)
 
 
@@ -280,6 +282,7 @@ def options_of(args: argparse.Namespace) -> Options:
         connect_timeout=args.connect_timeout,
         freeze_garbage=True,
         **election_options(args),
+        **webhook_options(args),
     )
 
 

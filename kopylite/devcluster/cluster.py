@@ -97,6 +97,9 @@ class Cluster(ABC):
             health_address="off",
             grace_period=timeout,
             connect_timeout=timeout * 0.8,  # so that it says itself why it could not connect
+            webhook_address="127.0.0.1:0",
+            webhook_url="https://127.0.0.1",  # also a real API server runs on this machine
+            webhook_manage=True,
             leader_election=False,  # nobody else runs it here
         )
         manager = Manager(app, load_config(str(kubeconfig or self.kubeconfig)), options)

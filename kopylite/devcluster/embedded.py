@@ -17,11 +17,11 @@ from kopylite.errors import UsageError
 from kopylite.privatefiles import write_private
 
 if TYPE_CHECKING:
-    from kopylite.apiserver.access.authority import CertificateAuthority
     from kopylite.apiserver.server import ApiServer, ApiServerOptions
     from kopylite.apiserver.storage.store import ObjectStore
     from kopylite.apiserver.world import Hooks
     from kopylite.devcluster.simulator import Simulation
+    from kopylite.serving.authority import CertificateAuthority
 
 T = TypeVar("T")
 

@@ -55,6 +55,7 @@ class Assembly:
     loops: LoopReport
     lifespans: tuple[Lifespans, ...]
     checks: tuple[HealthChecks, ...]
+    webhooks: tuple[tuple[Operator, Environment], ...]
 
     @property
     def controllers(self) -> list[Controller]:
@@ -119,12 +120,13 @@ def assemble(
     workshop = _Workshop(options, ground, metrics, clock, cache, permissions, LoopReport(clock=clock), fail)
     crews: list[Crew] = []
     memberships: list[Membership] = []
-    staff = [workshop.add(app, crews, memberships) for app in apps]
+    hooks: list[tuple[Operator, Environment]] = []
+    staff = [workshop.add(app, crews, memberships, hooks) for app in apps]
     for informer in cache.informers:
         workshop.loops.watch(informer)
     recorders, lifespans, checks = zip(*staff, strict=True)
     assembly = Assembly(
-        cache, recorders, permissions, tuple(crews), tuple(memberships), workshop.loops, lifespans, checks
+        cache, recorders, permissions, tuple(crews), tuple(memberships), workshop.loops, lifespans, checks, tuple(hooks)
     )
     metrics.tasks = lambda: [(spec.name, spec.name in c.tasks.active) for c in crews for spec in c.tasks.specs]
     metrics.leaders = lambda: [(elector.settings.name, elector.leading) for elector in assembly.electors]
@@ -165,10 +167,14 @@ class _Workshop:
     fail: Callable[[LifecycleError], None]
 
     def add(
-        self, app: Operator, crews: list[Crew], memberships: list[Membership]
+        self,
+        app: Operator,
+        crews: list[Crew],
+        memberships: list[Membership],
+        hooks: list[tuple[Operator, Environment]],
     ) -> tuple[EventRecorder, Lifespans, HealthChecks]:
         """Make the crews of an App: one that begins at once; one that waits until this process leads, or one for each
-        shard, of which the first has the leader's tasks.
+        shard, of which the first has the leader's tasks. Its webhooks work in any case: their writes need no lease.
         """
         options, clock = self.options, self.clock
         client = self._client(app, self.ground.transport, lambda error: self._misfit(recorder, error))
@@ -184,6 +190,8 @@ class _Workshop:
         free = [spec for spec in app.controllers if spec not in led]
         own = [task for task in app.life.tasks if task not in tasks]
         environment = self._environment(parts, app.name, client)
+        if app.hooks or app.converters:
+            hooks.append((app, environment))
         lifespans, checks = self._lifespans(parts, environment), self._checks(parts, environment)
         if free or own:
             makers = [self._maker(parts, spec, client, gates) for spec in free]

@@ -46,6 +46,7 @@ from kopylite.manager.operator import Operator, check_apps
 from kopylite.manager.options import Options
 from kopylite.manager.reachability import Reachability
 from kopylite.manager.recorded import RecordedTransport, RequestRecorder
+from kopylite.manager.webhooks import webhook_service
 from kopylite.metrics import Metrics
 from kopylite.observers import ClientObserver
 from kopylite.serving import (
@@ -60,6 +61,7 @@ from kopylite.serving import (
     probe,
     wants,
 )
+from kopylite.webhooks.service import WebhookService
 
 logger = logging.getLogger("kopylite.manager")
 
@@ -80,6 +82,7 @@ class Manager:
         clock: of everything in it.
 
     Attributes:
+        webhooks: what serves them, when it runs; None: there are none.
         metrics: its numbers; register collectors of your own in `metrics.registry`.
         recorder: hears of each request of the Apps; None: nobody. The pytest plugin sets it for all Managers.
         bar: where a terminal is shown how far the controllers are that are behind; None: every 10 s in the log.
@@ -120,6 +123,8 @@ class Manager:
         self._ask = guarded(clock.monotonic)
         self._servers = self._plan_servers()
         self._parts: Assembly | None = None
+        self.webhooks: WebhookService | None = None
+        self._refused: UsageError | None = None
         self._started = False
         self._stop = anyio.Event()
         # Set when all was in sync once (`_synced`), or will not be any more.
@@ -170,7 +175,9 @@ class Manager:
         """What is not in sync and why, one text each, with the rules that are missing; none: all is in sync."""
         if self._parts is None:
             return ["the API server was not reached yet"]
-        return reasons_of(self._parts.cache.informers, self.apps[0].name, self.options.namespaces)
+        reasons = reasons_of(self._parts.cache.informers, self.apps[0].name, self.options.namespaces)
+        why = self.webhooks.check() if self.webhooks is not None else None
+        return [*reasons, f"webhooks: {why}"] if why else reasons
 
     async def run(self) -> bool:
         """Run until `stop` was called. If it was called already, nothing is begun.
@@ -218,8 +225,8 @@ class Manager:
                 await wait_for_server(transport, self._config, self.options.connect_timeout, self._clock)
                 ground = await prepare(self.apps, self.options, self._recorded(transport), candidacy, self._clock)
             finished = self._stop.is_set() or await self._operate(ground)
-        if self._fatal is not None:
-            raise self._fatal
+        if (failure := self._refused or self._fatal) is not None:
+            raise failure
         logger.info("stopped")
         return finished
 
@@ -252,12 +259,17 @@ class Manager:
     async def _work(self, parts: Assembly, ground: Ground) -> bool:
         """Stage 4, up and down: whether all running reconciles ended by themselves."""
         namespaces = self.options.namespaces
+        webhooks = self.webhooks = webhook_service(
+            parts.webhooks, self.options, self._config, self.metrics, self._clock
+        )
         where = f"namespaces {', '.join(namespaces)}" if namespaces else "all namespaces"
         for app in self.apps:
             names = ", ".join(spec.name for spec in app.controllers)
             logger.info("app %s: controllers %s in %s", app.name, names, where)
         report = WaitingReport(lambda: parts.cache.informers, parts.waiting_for, parts.permissions, clock=self._clock)
         async with anyio.create_task_group() as background:
+            if webhooks is not None:
+                background.start_soon(self._endless, "the serving of webhooks", partial(self._serve, webhooks))
             background.start_soon(self._endless, "the watch on the event loop", self._stall.run)
             background.start_soon(self._endless, "the cache", parts.cache.run)
             background.start_soon(self._endless, "the waiting report", report.run)
@@ -281,6 +293,8 @@ class Manager:
                     membership.leave()
                 for crew in parts.crews:
                     crew.stop()
+            if webhooks is not None:
+                await webhooks.drain()
             background.cancel_scope.cancel()
         if left:
             names, total = ", ".join(f"{name} {ready}" for name, ready in left.items()), sum(left.values())
@@ -293,6 +307,14 @@ class Manager:
             self._fatal = error
         logger.error("%s; stopping", error)
         self.stop()
+
+    async def _serve(self, webhooks: WebhookService) -> None:
+        """Until it is cancelled; an address that cannot be had ends the run as itself."""
+        try:
+            await webhooks.run()
+        except UsageError as error:
+            self._refused = error
+            self.stop()
 
     async def _endless(self, name: str, serve: Callable[[], Awaitable[None]]) -> None:
         """Run something that may only end when it is cancelled, or after a stop."""
@@ -308,6 +330,8 @@ class Manager:
         began = self._clock.monotonic()
         for crew in self._parts.crews if self._parts else ():
             await crew.wait_warm()
+        if self.webhooks is not None and self.options.webhook_manage:
+            await self.webhooks.wait_ready()
         objects = sum(now.objects for now in self.metrics.informer_statistics())
         logger.info("all caches are in sync: %d objects after %.1f s", objects, self._clock.monotonic() - began)
         if self.options.freeze_garbage:
@@ -347,6 +371,8 @@ class Manager:
 
     async def _readyz(self, query: Query) -> Answer:
         ready = readiness(self._state, self._informers(), self.controllers, self.electors)
+        if self.webhooks is not None:
+            ready["webhooks"] = self.webhooks.check
         return probe("readyz", ready | await self._own_checks("ready", query), query, self._ask)
 
     async def _own_checks(self, endpoint: Endpoint, query: Query) -> dict[str, Check]:

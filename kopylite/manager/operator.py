@@ -8,6 +8,7 @@ from typing import Protocol
 from kopylite.controller import ControllerSpec, Watch
 from kopylite.errors import RegistrationError
 from kopylite.lifecycle import LifePlan
+from kopylite.webhooks import ConverterSpec, HookSpec
 
 
 class Operator(Protocol):
@@ -25,6 +26,10 @@ class Operator(Protocol):
     def cached(self) -> Sequence[Watch]: ...
     @property
     def life(self) -> LifePlan: ...
+    @property
+    def hooks(self) -> Sequence[HookSpec]: ...
+    @property
+    def converters(self) -> Sequence[ConverterSpec]: ...
 
 
 def check_apps(apps: Sequence[Operator]) -> None:
@@ -38,7 +43,7 @@ def check_apps(apps: Sequence[Operator]) -> None:
     known: dict[str, Operator] = {}
     known_checks: dict[tuple[str, str], Operator] = {}
     for app in apps:
-        if not app.controllers and not app.life.tasks:
+        if not app.controllers and not app.life.tasks and not app.hooks and not app.converters:
             raise RegistrationError(
                 f"app {app.name!r} has no controllers, so there is nothing to run. Declare one with "
                 "@app.reconciler(MyKind), or app.include() the App that has them"

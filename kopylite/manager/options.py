@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from kopylite.checks import require_count, require_flag, require_seconds, require_shards
 from kopylite.errors import UsageError
 from kopylite.leaderelection.settings import LEASE_DURATION, RENEW_DEADLINE, RETRY_PERIOD, LeaseSettings
+from kopylite.webhooks.configurations import check_url
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +28,10 @@ class Options:
         leader_election: whether of several processes only one works at a time; None: as each App says.
         lease_name: of the Lease; "": the App's name.
         lease_namespace: of the Lease; "": the pod's, or the kubeconfig context's.
+        webhook_address: where webhooks are served, if an App has any.
+        webhook_certs: "auto" (made here, in a Secret that all replicas share), or the folder of tls.crt and tls.key.
+        webhook_url: "https://HOST[:PORT]" by which the API server reaches them; "": the Service APP-webhooks.
+        webhook_manage: apply their configurations, and the conversion of the CRDs.
         lease_duration, renew_deadline, retry_period: see LeaseSettings.
     """
 
@@ -39,6 +44,10 @@ class Options:
     freeze_garbage: bool = False
     shards: int | None = None
     leader_election: bool | None = None
+    webhook_address: str = "127.0.0.1:9443"
+    webhook_certs: str = "auto"
+    webhook_url: str = ""
+    webhook_manage: bool = False
     lease_name: str = ""
     lease_namespace: str = ""
     lease_duration: float = LEASE_DURATION
@@ -54,6 +63,9 @@ class Options:
             require_shards(self.shards, "Options: shards", error=UsageError)
         if self.leader_election is not None:
             require_flag(self.leader_election, "Options: leader_election (None: as the App says)", error=UsageError)
+        require_flag(self.webhook_manage, "Options: webhook_manage", error=UsageError)
+        if self.webhook_url:
+            check_url(self.webhook_url)
         LeaseSettings(
             name=self.lease_name or "-",
             namespace=self.lease_namespace or "-",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kopylite.serving.address import OFF, Address, parse_address
+from kopylite.serving.postserver import PostHandler, PostServer
 from kopylite.serving.probes import Check, guarded, probe, wants
 from kopylite.serving.routes import Answer, Query, RouteHandler
 from kopylite.serving.server import HttpServer
@@ -13,6 +14,8 @@ __all__ = [
     "Answer",
     "Check",
     "HttpServer",
+    "PostHandler",
+    "PostServer",
     "Query",
     "RouteHandler",
     "guarded",

@@ -16,11 +16,11 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from kopylite.apiserver.access.authority import CertificateAuthority, signing_key
 from kopylite.apiserver.access.kubeconfig import certificate_user, kubeconfig
 from kopylite.devcluster.cluster import Cluster, CrdSource
 from kopylite.errors import UsageError
 from kopylite.privatefiles import write_private
+from kopylite.serving.authority import CertificateAuthority, signing_key
 from kopylite.testing.process import ServerFailed, ServerProcess
 
 DEFAULT_ASSETS = "/usr/local/kubebuilder/bin"

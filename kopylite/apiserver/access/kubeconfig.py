@@ -6,8 +6,8 @@ import base64
 from collections.abc import Mapping
 from typing import Any
 
-from kopylite.apiserver.access.authority import IssuedCertificate
 from kopylite.objects.yamlwrite import to_yaml
+from kopylite.serving.authority import IssuedCertificate
 
 _NAME = "kopylite"
 

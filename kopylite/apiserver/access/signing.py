@@ -74,7 +74,7 @@ class SigningKey:
     def _made(self) -> bytes:
         pem = self._stored()
         if pem is None:
-            from kopylite.apiserver.access.authority import signing_key
+            from kopylite.serving.authority import signing_key
 
             pem = signing_key()
             self._store.create(_STORAGE, _NAME, {"metadata": {"name": _NAME}, "pem": pem.decode()}, encoding_version="")

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from kopylite.apiserver.access.authority import CertificateAuthority
+from kopylite.serving.authority import CertificateAuthority
 
 
 def server_context(authority: CertificateAuthority, hosts: Sequence[str]) -> ssl.SSLContext:

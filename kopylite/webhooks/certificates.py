@@ -1,0 +1,190 @@
+"""Certificates of webhooks: read from a folder, or made and kept in a Secret that all replicas share.
+
+A Secret of `auto` holds `ca.crt` (the newest authority first, then those that are still trusted), `ca.key` (of the
+newest), `tls.crt` and `tls.key`. What is to be done about it is told by `renewed`, from its content and the time alone:
+
+    serving certificate    90 days; renewed when a third is left, or its hosts are others
+    authority              2 years; another one when a third is left. It signs from a day after that: till then every
+                           caBundle has it; and the old one stays in the bundle until it expires
+
+So each change can be made by any replica, twice, or late. Writes have the resourceVersion that was read, a new Secret
+none: of two replicas that start at once, one writes and the other reads.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import ssl
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kopylite.errors import AlreadyExists, Conflict, KubeconfigError, NotFound, UsageError
+from kopylite.objects import Kind, Unstructured
+from kopylite.privatefiles import write_private
+from kopylite.serving.authority import Authority
+
+if TYPE_CHECKING:
+    from kopylite.client import LiveClient
+
+SECRET = Kind("v1", "Secret", "secrets", True)
+
+AUTHORITY_DAYS = 730
+SERVING_DAYS = 90
+# From a new authority to its first certificate.
+OVERLAP = timedelta(days=1)
+
+_PARTS = ("ca.crt", "ca.key", "tls.crt", "tls.key")
+_ATTEMPTS = 10
+
+
+class BadCertificate(UsageError):
+    """A certificate and key that cannot be served; the text has nothing of either."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServingPair:
+    """What a server shows: the chain and its key, PEM; and what its callers trust, b"" where others see to that."""
+
+    chain: bytes
+    key: bytes
+    bundle: bytes = b""
+
+    def __repr__(self) -> str:
+        return "ServingPair(…)"
+
+
+def load_pair(context: ssl.SSLContext, pair: ServingPair) -> None:
+    """Have new connections served with a pair; the connections that are open stay.
+
+    Raises:
+        BadCertificate: it does not fit together; the context goes on with the pair that it had.
+    """
+    with tempfile.TemporaryDirectory() as folder:  # the ssl module reads files only
+        chain, key = Path(folder, "tls.crt"), Path(folder, "tls.key")
+        write_private(chain, pair.chain)
+        write_private(key, pair.key)
+        try:
+            for each in (new_context(), context):  # a half loaded pair would serve nobody
+                each.load_cert_chain(chain, key, password=_no_password)
+        except (ssl.SSLError, OSError, ValueError):
+            raise BadCertificate("certificate and key are unreadable, or do not belong together") from None
+
+
+def new_context() -> ssl.SSLContext:
+    """Of a server: TLS 1.2 or newer, HTTP/1.1."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+def _no_password() -> str:
+    raise ValueError("the key is encrypted")  # OpenSSL would ask the terminal for it
+
+
+def pair_in(folder: Path) -> ServingPair:
+    """The tls.crt, tls.key and (if there is one) ca.crt of a folder, as cert-manager and kubelet write them.
+
+    Raises:
+        BadCertificate: one cannot be read.
+    """
+    try:
+        chain, key = (folder / "tls.crt").read_bytes(), (folder / "tls.key").read_bytes()
+        bundle = (folder / "ca.crt").read_bytes() if (folder / "ca.crt").exists() else b""
+    except OSError as error:
+        raise BadCertificate(f"{error.filename}: {error.strerror}") from None
+    return ServingPair(chain, key, bundle)
+
+
+def renewed(stored: Mapping[str, bytes], hosts: Sequence[str], now: datetime) -> dict[str, bytes]:
+    """What a Secret is to hold; equal to what it holds when that will do.
+
+    Raises:
+        UsageError: the package `cryptography` is not installed.
+    """
+    parts = {name: stored.get(name, b"") for name in _PARTS}
+    authorities = Authority.certificates(parts["ca.crt"], now)
+    authority = Authority.load(authorities[0], parts["ca.key"]) if authorities else None
+    if authority is None:
+        authority = Authority.new("kopylite webhooks", AUTHORITY_DAYS, now)
+        authorities = [authority.certificate, *authorities]
+        signer: Authority | None = authority
+    elif authority.left(now) < 1 / 3:
+        signer = None
+        authority = Authority.new("kopylite webhooks", AUTHORITY_DAYS, now)
+        authorities = [authority.certificate, *authorities]
+    else:
+        signer = authority
+    serving = Authority.serving(parts["tls.crt"], parts["tls.key"], hosts, authorities, now)
+    if signer is not None and serving is not None and not serving.is_from(signer) and now - signer.begins < OVERLAP:
+        signer = None
+    if serving is None or (signer is not None and (serving.left < 1 / 3 or not serving.is_from(signer))):
+        parts["tls.crt"], parts["tls.key"] = (signer or authority).sign(hosts, SERVING_DAYS, now)
+    parts["ca.crt"], parts["ca.key"] = b"".join(authorities), authority.key
+    return parts
+
+
+class SecretCertificates:
+    """The pair of a Secret that all replicas share.
+
+    Args:
+        client: reads and writes the Secret.
+        hosts: that the certificate has to name.
+    """
+
+    def __init__(self, client: LiveClient, namespace: str, name: str, hosts: Sequence[str]) -> None:
+        self._client = client
+        self._namespace = namespace
+        self._name = name
+        self._hosts = list(hosts)
+        # What was good the last time, for a Secret that somebody deletes or garbles.
+        self._known: dict[str, bytes] = {}
+
+    async def current(self, now: datetime) -> ServingPair:
+        """The pair to serve with; the Secret is written first where it has to be.
+
+        Raises:
+            ApiError, TransportError: the Secret could not be read or written.
+            UsageError: the package `cryptography` is not installed.
+        """
+        for _ in range(_ATTEMPTS):
+            secret = await self._client.find(SECRET, self._name, namespace=self._namespace)
+            stored = _data_of(secret)
+            wanted = renewed(stored if _usable(stored, now) or not self._known else self._known, self._hosts, now)
+            try:
+                if wanted != stored:
+                    await self._write(secret, wanted)
+            except (AlreadyExists, Conflict, NotFound):
+                continue  # another replica was faster, or somebody deleted it
+            self._known = wanted
+            return ServingPair(wanted["tls.crt"], wanted["tls.key"], wanted["ca.crt"])
+        raise KubeconfigError(f"Secret {self._namespace}/{self._name} was changed by others each time it was written")
+
+    async def _write(self, secret: Unstructured | None, parts: Mapping[str, bytes]) -> None:
+        data = {name: base64.b64encode(value).decode() for name, value in parts.items()}
+        if secret is None:
+            metadata = {"name": self._name, "namespace": self._namespace}
+            await self._client.create(Unstructured(apiVersion="v1", kind="Secret", metadata=metadata, data=data))
+        else:
+            await self._client.update(Unstructured({**secret, "data": {**(secret.get("data") or {}), **data}}))
+
+
+def _data_of(secret: Unstructured | None) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    for name in _PARTS:
+        text = (secret.get("data") or {}).get(name) if secret is not None else ""
+        try:
+            found[name] = base64.b64decode(text or "", validate=True)
+        except (binascii.Error, ValueError, TypeError):
+            found[name] = b""
+    return found
+
+
+def _usable(parts: Mapping[str, bytes], now: datetime) -> bool:
+    authorities = Authority.certificates(parts["ca.crt"], now)
+    return bool(authorities) and Authority.load(authorities[0], parts["ca.key"]) is not None

@@ -1,0 +1,269 @@
+"""WebhookService: serves the webhooks of an operator, looks after their certificate, tells the API server of them."""
+
+from __future__ import annotations
+
+import logging
+import ssl
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+import anyio
+import anyio.to_thread
+
+from kopylite.boundary import say
+from kopylite.clock import Clock
+from kopylite.errors import KopyliteError, UsageError
+from kopylite.objects import Kind, Unstructured
+from kopylite.reconcile import Environment
+from kopylite.serving import Address, PostHandler, PostServer
+from kopylite.serving.postserver import Observe
+from kopylite.webhooks.admission import Judge, deadline_of
+from kopylite.webhooks.certificates import (
+    BadCertificate,
+    SecretCertificates,
+    ServingPair,
+    load_pair,
+    new_context,
+    pair_in,
+)
+from kopylite.webhooks.configurations import (
+    CONVERT_PATH,
+    HookEndpoint,
+    WebhookPlace,
+    configurations_of,
+    conversion_of,
+    converted_crds,
+    endpoints_of,
+    with_port,
+)
+from kopylite.webhooks.conversion import (
+    ConversionFailed,
+    Conversions,
+    conversion_answer,
+    conversion_request_of,
+    steps_of,
+)
+from kopylite.webhooks.specs import ConverterSpec, HookSpec
+
+logger = logging.getLogger("kopylite.webhooks")
+
+AUTO = "auto"
+CRD = Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", False)
+
+# A folder is looked at as often; the kubelet brings a new certificate after a minute or so anyway.
+FOLDER_SECONDS = 5.0
+# As often the Secret is read, and what was applied is compared.
+SECRET_SECONDS = 60.0
+RETRY_SECONDS = 2.0
+# After a stop: kube-proxy everywhere has to hear first that this pod is no more.
+DRAIN_SECONDS = 3.0
+# So many objects of a conversion are converted before others have a turn.
+TURN = 20
+
+
+class HookOwner(Protocol):
+    """What an App has of webhooks."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def hooks(self) -> Sequence[HookSpec]: ...
+    @property
+    def converters(self) -> Sequence[ConverterSpec]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookSettings:
+    """How webhooks are served.
+
+    Args:
+        address: where to listen.
+        certs: "auto", or the folder of tls.crt, tls.key and (for `manage`) ca.crt.
+        url: how the API server reaches them; "": by the Service. Without a port, the one that is listened on.
+        manage: apply the configurations.
+        namespace: of the Service, and of the Secret of "auto".
+    """
+
+    address: Address
+    certs: str = AUTO
+    url: str = ""
+    manage: bool = False
+    namespace: str = "default"
+
+
+@dataclass(slots=True)
+class _State:
+    """What is not yet as it should be; None: all is well."""
+
+    certificate: str | None = "the certificate has not been read yet"
+    configuration: str | None = None
+    told: set[str] = field(default_factory=set)
+
+
+def service_name(app: str) -> str:
+    """Of the Service, and (with "-certs") of the Secret."""
+    return f"{app}-webhooks"
+
+
+class WebhookService:
+    """Serves the webhooks of some Apps, in one event loop, until it is cancelled; then finishes the calls in progress.
+
+    Args:
+        owners: the Apps that have webhooks, each with the environment of its contexts.
+        observe: told of each call: see PostServer.
+        on_crash: told of each function that failed: True for a converter.
+    """
+
+    def __init__(
+        self,
+        owners: Sequence[tuple[HookOwner, Environment]],
+        settings: WebhookSettings,
+        clock: Clock,
+        *,
+        observe: Observe = lambda path, status, seconds: None,
+        on_crash: Callable[[bool], None] = lambda conversion: None,
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._on_crash = on_crash
+        self._client = owners[0][1].client
+        self._name = service_name(owners[0][0].name)
+        self._conversions = Conversions([spec for owner, _ in owners for spec in owner.converters])
+        self._converters = [spec for owner, _ in owners for spec in owner.converters]
+        self._endpoints: dict[str, list[HookEndpoint]] = {}
+        self._context: ssl.SSLContext = new_context()
+        self._pair: ServingPair | None = None
+        self._state = _State("the certificate has not been read yet", "not applied yet" if settings.manage else None)
+        handlers = self._handlers(owners)
+        self.server = PostServer(
+            settings.address, handlers, self._context, observe=observe, now=clock.monotonic, setting="--webhook-address"
+        )
+        place = WebhookPlace(settings.namespace, self._name, settings.url)
+        self._certificates = SecretCertificates(
+            self._client.live, settings.namespace, f"{self._name}-certs", place.hosts
+        )
+
+    def check(self) -> str | None:
+        """Why webhooks cannot be called; None: they can."""
+        if self._state.certificate is not None and self._pair is None:
+            return self._state.certificate
+        return self._state.configuration if self.server.listening else "not listening"
+
+    async def run(self) -> None:
+        """Serve for ever.
+
+        Raises:
+            UsageError: the address cannot be listened on, or the package `cryptography` is missing.
+        """
+        while not await self._look_at_certificate():  # noqa: ASYNC110
+            await anyio.sleep(RETRY_SECONDS)
+        async with self.server:
+            logger.info("webhooks listen on https://%s: %s", self.server.address, ", ".join(self.server.paths))
+            while True:
+                applied = not self._settings.manage or await self._apply()
+                pause = FOLDER_SECONDS if self._settings.certs != AUTO else SECRET_SECONDS
+                await anyio.sleep(pause if applied else RETRY_SECONDS)
+                await self._look_at_certificate()
+
+    async def wait_ready(self) -> None:
+        """Wait until they can be called, and the API server knows them."""
+        while self.check() is not None:  # noqa: ASYNC110
+            await anyio.sleep(0.02)
+
+    async def drain(self) -> None:
+        """After a stop: go on until the API server calls other replicas."""
+        if self.server.listening and not self._settings.url:
+            await anyio.sleep(DRAIN_SECONDS)
+
+    def _handlers(self, owners: Sequence[tuple[HookOwner, Environment]]) -> dict[str, PostHandler]:
+        handlers: dict[str, PostHandler] = {}
+        for owner, environment in owners:
+            endpoints = self._endpoints[owner.name] = endpoints_of(owner.hooks)
+            for endpoint in endpoints:
+                if endpoint.path in handlers:
+                    raise UsageError(f"two apps have a webhook at {endpoint.path}: give one of them a name='...'")
+                handlers[endpoint.path] = Judge(endpoint.specs, environment, lambda: self._on_crash(False)).answer
+        if self._converters:
+            handlers[CONVERT_PATH] = self._convert
+        return handlers
+
+    async def _convert(self, body: bytes, timeout: float) -> bytes:
+        request = conversion_request_of(body)
+        converted = []
+        try:
+            with anyio.move_on_after(deadline_of(timeout)) as scope:
+                for wire in steps_of(self._conversions, request):
+                    converted.append(wire)
+                    if not len(converted) % TURN:
+                        await anyio.lowlevel.checkpoint()
+        except ConversionFailed as error:
+            self._on_crash(True)
+            self._tell(f"{error}", error.__cause__)
+            return conversion_answer(request.uid, (), str(error))
+        if scope.cancelled_caught:
+            text = f"{len(request.objects or ())} objects were not converted within {deadline_of(timeout):g} s"
+            logger.error("conversion to %s: %s", request.desired, text)
+            return conversion_answer(request.uid, (), text)
+        return conversion_answer(request.uid, converted)
+
+    async def _look_at_certificate(self) -> bool:
+        """Serve with what is to be served with now; False: there is nothing to serve with."""
+        try:
+            if self._settings.certs == AUTO:
+                pair = await self._certificates.current(self._clock.now())
+            else:
+                pair = await anyio.to_thread.run_sync(partial(pair_in, Path(self._settings.certs)))
+            if pair != self._pair:
+                load_pair(self._context, pair)
+                if self._pair is not None:
+                    logger.info("webhooks are served with a new certificate")
+                self._pair = pair
+            self._state.certificate = None
+        except (KopyliteError, OSError) as error:
+            if isinstance(error, UsageError) and not isinstance(error, BadCertificate):
+                raise
+            self._state.certificate = say(error)
+            then = "the last one is still served" if self._pair else "webhooks are not served yet"
+            self._tell(f"the certificate of the webhooks: {say(error)}; {then}, and it is tried again")
+        return self._pair is not None
+
+    async def _apply(self) -> bool:
+        """Tell the API server of the webhooks, where it does not know them as they are."""
+        assert self._pair is not None, "served with"
+        settings = self._settings
+        url = with_port(settings.url, self.server.address.port)
+        place = WebhookPlace(settings.namespace, self._name, url, self._pair.bundle)
+        try:
+            for app, endpoints in self._endpoints.items():
+                for configuration in configurations_of(app, endpoints, place):
+                    await self._client.apply(Unstructured(configuration))
+            missing = [
+                name for name in converted_crds(self._converters) if not await self._apply_conversion(name, place)
+            ]
+        except (KopyliteError, OSError) as error:
+            self._state.configuration = f"the configurations are not applied: {say(error)}"
+            self._tell(f"{self._state.configuration}; it is tried again")
+            return False
+        self._state.configuration = f"there is no CRD {', '.join(missing)}" if missing else None
+        if missing:
+            self._tell(f"there is no CRD {', '.join(missing)} yet to tell of its conversion; it is looked for again")
+        return not missing
+
+    async def _apply_conversion(self, name: str, place: WebhookPlace) -> bool:
+        if await self._client.live.find(CRD, name) is None:
+            return False
+        crd = Unstructured(apiVersion=CRD.api_version, kind=CRD.kind, metadata={"name": name})
+        crd["spec"] = {"conversion": conversion_of(place)}
+        # Whoever wrote the CRD has got "no conversion" as a default, and owns it.
+        await self._client.apply(crd, force=True, field_manager=f"{self._name}-conversion")
+        return True
+
+    def _tell(self, text: str, error: BaseException | None = None) -> None:
+        if text not in self._state.told:
+            if len(self._state.told) > 1000:
+                self._state.told.clear()
+            self._state.told.add(text)
+            logger.warning("%s", text, exc_info=error)

@@ -1,0 +1,110 @@
+"""Certificates over years, replicas that start at once, Secrets that somebody breaks; and what is served with them."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import anyio
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kopylite.client import Client
+from kopylite.objects import Unstructured
+from kopylite.serving.authority import Authority, CertificateAuthority
+from kopylite.testing import EmbeddedCluster
+from kopylite.webhooks.certificates import (
+    SECRET,
+    BadCertificate,
+    SecretCertificates,
+    ServingPair,
+    load_pair,
+    new_context,
+    pair_in,
+    renewed,
+)
+
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+HOSTS = ["shop-webhooks.default.svc", "127.0.0.1"]
+
+
+def trusts(bundle: bytes, parts: Mapping[str, bytes], now: datetime) -> bool:
+    """Whether a caller with this bundle takes this certificate."""
+    authorities = Authority.certificates(bundle, now)
+    return Authority.serving(parts["tls.crt"], parts["tls.key"], HOSTS, authorities, now) is not None
+
+
+def test_through_the_years_every_certificate_is_trusted_by_the_bundle_before_it() -> None:
+    parts = renewed({}, HOSTS, BEGIN)
+    seen: set[bytes] = set()
+    for days in range(0, 365 * 4, 3):
+        now = BEGIN + timedelta(days=days)
+        after = renewed(parts, HOSTS, now)
+        assert trusts(after["ca.crt"], after, now)
+        assert trusts(parts["ca.crt"], after, now), "an API server that was not told yet"
+        assert trusts(after["ca.crt"], parts, now), "a replica that serves the old one yet"
+        assert renewed(after, HOSTS, now) == after
+        parts = after
+        seen.add(parts["ca.key"])
+    assert len(seen) >= 3
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.dictionaries(st.sampled_from(["ca.crt", "ca.key", "tls.crt", "tls.key"]), st.binary(max_size=50)))
+def test_whatever_a_secret_holds_is_mended(garbled: dict[str, bytes]) -> None:
+    good = renewed({}, HOSTS, BEGIN)
+    parts = renewed({**good, **garbled}, HOSTS, BEGIN)
+    assert trusts(parts["ca.crt"], parts, BEGIN)
+
+
+def test_other_hosts_need_another_certificate_of_the_same_authority() -> None:
+    parts = renewed({}, HOSTS, BEGIN)
+    after = renewed(parts, [*HOSTS, "other"], BEGIN)
+    assert after["tls.crt"] != parts["tls.crt"]
+    assert after["ca.crt"] == parts["ca.crt"]
+
+
+async def test_two_replicas_that_start_at_once_agree_and_a_broken_secret_is_restored() -> None:
+    async with EmbeddedCluster() as cluster, cluster.client() as client:
+        replicas = [SecretCertificates(client.live, "default", "certs", HOSTS) for _ in range(4)]
+        pairs: list[ServingPair] = []
+
+        async def start(replica: SecretCertificates) -> None:
+            pairs.append(await replica.current(BEGIN))
+
+        async with anyio.create_task_group() as tasks:
+            for replica in replicas:
+                tasks.start_soon(start, replica)
+        assert len(set(pairs)) == 1
+        await client.live.delete(SECRET, "certs", namespace="default")
+        assert await replicas[0].current(BEGIN) == pairs[0]
+        assert await stored(client) == await stored(client)
+        await client.live.patch(SECRET, "certs", {"data": {"ca.key": "eA==", "tls.key": "eA=="}}, namespace="default")
+        assert await replicas[1].current(BEGIN) == pairs[0]
+        assert await replicas[2].current(BEGIN) == pairs[0]
+
+
+async def stored(client: Client) -> Unstructured:
+    return await client.live.get(SECRET, "certs", namespace="default")
+
+
+def test_a_bad_pair_is_refused_and_its_key_is_not_shown(tmp_path: Path) -> None:
+    authority = CertificateAuthority()
+    one, other = authority.server(HOSTS), authority.server(HOSTS)
+    context = new_context()
+    assert context.minimum_version == ssl.TLSVersion.TLSv1_2
+    load_pair(context, ServingPair(one.certificate, one.key))
+    for chain, key in ((one.certificate, other.key), (b"", b""), (b"garbage", one.key)):
+        with pytest.raises(BadCertificate) as caught:
+            load_pair(context, ServingPair(chain, key))
+        assert "PRIVATE" not in str(caught.value)
+    assert "PRIVATE" not in repr(ServingPair(one.certificate, one.key))
+    assert "PRIVATE" not in repr(Authority.new("x", 1, BEGIN))
+    with pytest.raises(BadCertificate, match=r"tls\.crt"):
+        pair_in(tmp_path)
+    (tmp_path / "tls.crt").write_bytes(one.certificate)
+    (tmp_path / "tls.key").write_bytes(one.key)
+    assert pair_in(tmp_path) == ServingPair(one.certificate, one.key)
