@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -130,3 +130,39 @@ class _Only:
 
     def collect(self) -> list[Metric]:
         return self._families
+
+
+class WebhookMetrics:
+    """The numbers of all webhooks, by path."""
+
+    __slots__ = ("_buckets", "crashes", "in_flight", "requests", "seconds")
+
+    def __init__(self, buckets: Sequence[float]) -> None:
+        self._buckets = buckets
+        self.requests: dict[tuple[str, str], int] = {}
+        self.seconds: dict[str, Histogram] = {}
+        # Of converters, and of others.
+        self.crashes = {True: 0, False: 0}
+        self.in_flight: Callable[[], dict[str, int]] = dict
+
+    def called(self, path: str, status: int, seconds: float) -> None:
+        self.requests[path, str(status)] = self.requests.get((path, str(status)), 0) + 1
+        self.seconds.setdefault(path, Histogram(self._buckets)).observe(seconds)
+
+    def crashed(self, conversion: bool) -> None:
+        self.crashes[conversion] += 1
+
+    def collect(self) -> Iterator[Metric]:
+        """Under controller-runtime's names; a denial is an answer of code 200."""
+        now, name = self.in_flight(), "controller_runtime_webhook"
+        if not now:
+            return
+        rows = {(path, code): 0 for path in now for code in ("200", "500")} | self.requests
+        yield counter(f"{name}_requests_total", "Calls that were answered", ("webhook", "code"), rows.items())
+        seconds = [((path,), histogram) for path, histogram in self.seconds.items()]
+        yield histograms(f"{name}_latency_seconds", "How long calls took", ("webhook",), seconds)
+        text = "Calls in progress"
+        yield gauge(f"{name}_requests_in_flight", text, ("webhook",), [((p,), count) for p, count in now.items()])
+        text = "Functions that ended with an unexpected exception"
+        yield counter(f"{name}_panics_total", text, (), [((), self.crashes[False])])
+        yield counter("controller_runtime_conversion_webhook_panics_total", text, (), [((), self.crashes[True])])

@@ -17,7 +17,7 @@ from prometheus_client.registry import Collector
 
 from kopylite.boundary import COLLECTOR, INDEX
 from kopylite.cache import InformerStatistics, Scope
-from kopylite.collectors import GuardedRegistry, Histogram, Labels, counter, gauge, histograms
+from kopylite.collectors import GuardedRegistry, Histogram, Labels, WebhookMetrics, counter, gauge, histograms
 from kopylite.observers import ClientObserver, InformerObserver, QueueObserver, ReconcileObserver
 from kopylite.workqueue import QueueStatistics
 
@@ -176,41 +176,6 @@ class ControllerMetrics:
         return dict.fromkeys(map(str, sorted(self.priorities)), 0) | found
 
 
-class WebhookMetrics:
-    """The numbers of all webhooks, by path."""
-
-    __slots__ = ("crashes", "in_flight", "requests", "seconds")
-
-    def __init__(self) -> None:
-        self.requests: dict[tuple[str, str], int] = {}
-        self.seconds: dict[str, Histogram] = {}
-        # Of converters, and of others.
-        self.crashes = {True: 0, False: 0}
-        self.in_flight: Callable[[], dict[str, int]] = dict
-
-    def called(self, path: str, status: int, seconds: float) -> None:
-        self.requests[path, str(status)] = self.requests.get((path, str(status)), 0) + 1
-        self.seconds.setdefault(path, Histogram(QUEUE_BUCKETS)).observe(seconds)
-
-    def crashed(self, conversion: bool) -> None:
-        self.crashes[conversion] += 1
-
-    def collect(self) -> Iterator[Metric]:
-        """Under controller-runtime's names; a denial is an answer of code 200."""
-        now, name = self.in_flight(), "controller_runtime_webhook"
-        if not now:
-            return
-        rows = {(path, code): 0 for path in now for code in ("200", "500")} | self.requests
-        yield counter(f"{name}_requests_total", "Calls that were answered", ("webhook", "code"), rows.items())
-        seconds = [((path,), histogram) for path, histogram in self.seconds.items()]
-        yield histograms(f"{name}_latency_seconds", "How long calls took", ("webhook",), seconds)
-        text = "Calls in progress"
-        yield gauge(f"{name}_requests_in_flight", text, ("webhook",), [((p,), count) for p, count in now.items()])
-        text = "Functions that ended with an unexpected exception"
-        yield counter(f"{name}_panics_total", text, (), [((), self.crashes[False])])
-        yield counter("controller_runtime_conversion_webhook_panics_total", text, (), [((), self.crashes[True])])
-
-
 class Metrics(Collector):
     """All numbers of one Manager, in a registry of its own.
 
@@ -219,7 +184,7 @@ class Metrics(Collector):
 
     def __init__(self) -> None:
         self.client = ClientMetrics()
-        self.webhooks = WebhookMetrics()
+        self.webhooks = WebhookMetrics(QUEUE_BUCKETS)
         self.skipped = 0
         self.loop_lag = Histogram(LAG_BUCKETS)
         self._controllers: dict[str, ControllerMetrics] = {}

@@ -1,0 +1,102 @@
+"""The serving of webhooks: certificates that are rotated, missing or bad, and what a Manager says of it."""
+
+from __future__ import annotations
+
+import logging
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import anyio
+import pytest
+
+from kopylite import App
+from kopylite.clock import SYSTEM_CLOCK
+from kopylite.manager.webhooks import webhook_service
+from kopylite.reconcile import Environment
+from kopylite.serving import Address
+from kopylite.serving.authority import CertificateAuthority
+from kopylite.testing import EmbeddedCluster
+from kopylite.webhooks import service as module
+from kopylite.webhooks.service import WebhookService, WebhookSettings
+from tests.unit.webhooks.test_webhooks_admission import Shop, review_of, shop
+
+
+def write(folder: Path, authority: CertificateAuthority) -> None:
+    pair = authority.server(["127.0.0.1"])
+    (folder / "tls.crt").write_bytes(pair.certificate)
+    (folder / "tls.key").write_bytes(pair.key)
+
+
+@asynccontextmanager
+async def serving(folder: Path) -> AsyncIterator[WebhookService]:
+    app = App("shop")
+
+    @app.validator(Shop)
+    async def check(ctx: Any, review: Any) -> None: ...
+
+    async with EmbeddedCluster() as cluster, cluster.client() as client, anyio.create_task_group() as tasks:
+        environment = Environment("shop", client, logger=logging.getLogger("shop"))
+        settings = WebhookSettings(address=Address("127.0.0.1", 0), certs=str(folder))
+        service = WebhookService([(app, environment)], settings, SYSTEM_CLOCK)
+        tasks.start_soon(service.run)
+        yield service
+        tasks.cancel_scope.cancel()
+
+
+async def ready(service: WebhookService) -> None:
+    with anyio.fail_after(30):
+        await service.wait_ready()
+
+
+async def call(service: WebhookService, trusted: CertificateAuthority) -> int:
+    context = ssl.create_default_context(cadata=trusted.certificate.decode())
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context)) as session:
+        url = f"https://{service.server.address}/validate-example-com-v1-shop"
+        async with session.post(url, data=review_of(shop()), headers={"Content-Type": "application/json"}) as response:
+            return response.status
+
+
+async def test_a_certificate_is_rotated_in_mid_traffic_and_a_bad_one_is_not_served(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "FOLDER_SECONDS", 0.02)
+    caplog.set_level(logging.INFO)
+    old, new = CertificateAuthority("old"), CertificateAuthority("new")
+    write(tmp_path, old)
+    async with serving(tmp_path) as service:
+        await ready(service)
+        assert await call(service, old) == 200
+        (tmp_path / "tls.key").write_bytes(b"garbage")
+        with anyio.fail_after(30):
+            while "the last one is still served" not in caplog.text:
+                assert await call(service, old) == 200
+        write(tmp_path, new)
+        with anyio.fail_after(30):
+            while True:
+                try:
+                    assert await call(service, new) == 200
+                    break
+                except aiohttp.ClientConnectorCertificateError:
+                    assert await call(service, old) == 200 or service.check() is None
+        assert service.check() is None
+    assert "PRIVATE" not in caplog.text
+
+
+async def test_without_a_certificate_it_is_not_ready_and_says_which_file_is_missing(tmp_path: Path) -> None:
+    async with serving(tmp_path) as service:
+        with anyio.fail_after(30):
+            while "tls.crt" not in (service.check() or ""):  # noqa: ASYNC110
+                await anyio.sleep(0.01)
+        write(tmp_path, CertificateAuthority())
+        await ready(service)
+
+
+def test_an_app_without_webhooks_has_no_service() -> None:
+    from kopylite.manager import Options
+    from kopylite.metrics import Metrics
+
+    assert webhook_service([], Options(), None, Metrics(), SYSTEM_CLOCK) is None  # type: ignore[arg-type]
