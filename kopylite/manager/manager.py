@@ -35,7 +35,7 @@ from kopylite.client.transport import MAX_CONNECTIONS
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.controller import Controller
 from kopylite.diagnostics import Bar, ProgressReport, StallWatch, WaitingReport, forgotten_awaits, reasons_of
-from kopylite.errors import KopyliteError, LifecycleError, UsageError
+from kopylite.errors import KopyliteError, UsageError
 from kopylite.leaderelection import Elector
 from kopylite.lifecycle.spec import Endpoint
 from kopylite.manager.assembly import Assembly, Ground, assemble, prepare
@@ -46,7 +46,7 @@ from kopylite.manager.operator import Operator, check_apps
 from kopylite.manager.options import Options
 from kopylite.manager.reachability import Reachability
 from kopylite.manager.recorded import RecordedTransport, RequestRecorder
-from kopylite.manager.webhooks import webhook_service
+from kopylite.manager.webhooks import serve, webhook_service
 from kopylite.metrics import Metrics
 from kopylite.observers import ClientObserver
 from kopylite.serving import (
@@ -124,7 +124,6 @@ class Manager:
         self._servers = self._plan_servers()
         self._parts: Assembly | None = None
         self.webhooks: WebhookService | None = None
-        self._refused: UsageError | None = None
         self._started = False
         self._stop = anyio.Event()
         # Set when all was in sync once (`_synced`), or will not be any more.
@@ -132,7 +131,7 @@ class Manager:
         self._synced = False
         self._failure: BaseException | None = None
         # What an App cannot do without and has failed: the run ends in order, and then with this.
-        self._fatal: LifecycleError | None = None
+        self._fatal: KopyliteError | None = None
         # Only this is cut short by a stop; what has begun to work is ended in order.
         self._connecting = anyio.CancelScope()
 
@@ -225,8 +224,8 @@ class Manager:
                 await wait_for_server(transport, self._config, self.options.connect_timeout, self._clock)
                 ground = await prepare(self.apps, self.options, self._recorded(transport), candidacy, self._clock)
             finished = self._stop.is_set() or await self._operate(ground)
-        if (failure := self._refused or self._fatal) is not None:
-            raise failure
+        if self._fatal is not None:
+            raise self._fatal
         logger.info("stopped")
         return finished
 
@@ -259,9 +258,8 @@ class Manager:
     async def _work(self, parts: Assembly, ground: Ground) -> bool:
         """Stage 4, up and down: whether all running reconciles ended by themselves."""
         namespaces = self.options.namespaces
-        webhooks = self.webhooks = webhook_service(
-            parts.webhooks, self.options, self._config, self.metrics, self._clock
-        )
+        made = webhook_service(parts.webhooks, self.options, self._config, self.metrics, self._clock)
+        webhooks = self.webhooks = made
         where = f"namespaces {', '.join(namespaces)}" if namespaces else "all namespaces"
         for app in self.apps:
             names = ", ".join(spec.name for spec in app.controllers)
@@ -269,7 +267,7 @@ class Manager:
         report = WaitingReport(lambda: parts.cache.informers, parts.waiting_for, parts.permissions, clock=self._clock)
         async with anyio.create_task_group() as background:
             if webhooks is not None:
-                background.start_soon(self._endless, "the serving of webhooks", partial(self._serve, webhooks))
+                background.start_soon(self._endless, "the serving of webhooks", partial(serve, webhooks, self._fail))
             background.start_soon(self._endless, "the watch on the event loop", self._stall.run)
             background.start_soon(self._endless, "the cache", parts.cache.run)
             background.start_soon(self._endless, "the waiting report", report.run)
@@ -301,20 +299,12 @@ class Manager:
             logger.warning("%d keys were left without a run: %s; the next start looks at all", total, names)
         return all(crew.finished for crew in parts.crews)
 
-    def _fail(self, error: LifecycleError) -> None:
+    def _fail(self, error: KopyliteError) -> None:
         """End the run in order, and with this error."""
         if self._fatal is None:
             self._fatal = error
         logger.error("%s; stopping", error)
         self.stop()
-
-    async def _serve(self, webhooks: WebhookService) -> None:
-        """Until it is cancelled; an address that cannot be had ends the run as itself."""
-        try:
-            await webhooks.run()
-        except UsageError as error:
-            self._refused = error
-            self.stop()
 
     async def _endless(self, name: str, serve: Callable[[], Awaitable[None]]) -> None:
         """Run something that may only end when it is cancelled, or after a stop."""

@@ -8,7 +8,7 @@ from typing import Protocol
 from kopylite.controller import ControllerSpec, Watch
 from kopylite.errors import RegistrationError
 from kopylite.lifecycle import LifePlan
-from kopylite.webhooks import ConverterSpec, HookSpec
+from kopylite.webhooks import ConverterSpec, WebhookSpec
 
 
 class Operator(Protocol):
@@ -27,7 +27,7 @@ class Operator(Protocol):
     @property
     def life(self) -> LifePlan: ...
     @property
-    def hooks(self) -> Sequence[HookSpec]: ...
+    def hooks(self) -> Sequence[WebhookSpec]: ...
     @property
     def converters(self) -> Sequence[ConverterSpec]: ...
 

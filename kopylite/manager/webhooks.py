@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from kopylite.client import ClientConfig
 from kopylite.clock import Clock
@@ -43,3 +43,11 @@ def webhook_service(
     service = WebhookService(owners, settings, clock, observe=numbers.called, on_crash=numbers.crashed)
     numbers.in_flight = lambda: service.server.in_flight
     return service
+
+
+async def serve(service: WebhookService, fail: Callable[[UsageError], None]) -> None:
+    """Until it is cancelled; an address that cannot be had, or a missing package, ends the run in order."""
+    try:
+        await service.run()
+    except UsageError as error:
+        fail(error)

@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from kopylite.webhooks.declarations import WebhookDeclarations
 from kopylite.webhooks.review import Denied, Review
-from kopylite.webhooks.specs import AdmissionFunction, ConverterSpec, HookOptions, HookSpec
+from kopylite.webhooks.specs import AdmissionFunction, ConverterSpec, HookOptions, WebhookSpec
 
-__all__ = ["AdmissionFunction", "ConverterSpec", "Denied", "HookOptions", "HookSpec", "Review", "WebhookDeclarations"]
+__all__ = [
+    "AdmissionFunction",
+    "ConverterSpec",
+    "Denied",
+    "HookOptions",
+    "Review",
+    "WebhookDeclarations",
+    "WebhookSpec",
+]

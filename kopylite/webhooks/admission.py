@@ -18,7 +18,7 @@ from kopylite.reconcile.context import RUNNING
 from kopylite.webhooks.edits import carried, patch_of
 from kopylite.webhooks.review import Denied, Review, status_of
 from kopylite.webhooks.reviews import AdmissionRequest, answer_to, present, request_of
-from kopylite.webhooks.specs import HookSpec
+from kopylite.webhooks.specs import WebhookSpec
 
 logger = logging.getLogger("kopylite.webhooks")
 
@@ -50,13 +50,13 @@ class Judge:
     """
 
     def __init__(
-        self, specs: Sequence[HookSpec], environment: Environment, on_crash: Callable[[], None] = lambda: None
+        self, specs: Sequence[WebhookSpec], environment: Environment, on_crash: Callable[[], None] = lambda: None
     ) -> None:
         self._environment = environment
         self._on_crash = on_crash
         self._guards = [(spec, self._guard(spec, environment.clock)) for spec in specs]
 
-    def _guard(self, spec: HookSpec, clock: Clock) -> Guard[[Context, Review[Any]], Denied | None]:
+    def _guard(self, spec: WebhookSpec, clock: Clock) -> Guard[[Context, Review[Any]], Denied | None]:
         async def call(context: Context, review: Review[Any]) -> Denied | None:
             RUNNING.set(context)  # in a context of its own, which ends with the call: see Guard
             try:

@@ -10,7 +10,7 @@ from typing import Any
 
 from kopylite.errors import RegistrationError, UsageError
 from kopylite.objects import Kind, adapter_of
-from kopylite.webhooks.specs import ConverterSpec, HookSpec, Role
+from kopylite.webhooks.specs import ConverterSpec, Role, WebhookSpec
 
 CONVERT_PATH = "/convert"
 API_VERSION = "admissionregistration.k8s.io/v1"
@@ -33,7 +33,7 @@ class HookEndpoint:
     """
 
     role: Role
-    specs: tuple[HookSpec, ...]
+    specs: tuple[WebhookSpec, ...]
     path: str
     name: str
 
@@ -96,9 +96,9 @@ def with_port(url: str, port: int) -> str:
     return f"https://{match[1]}:{port}{match[3] or ''}"
 
 
-def endpoints_of(specs: Iterable[HookSpec]) -> list[HookEndpoint]:
+def endpoints_of(specs: Iterable[WebhookSpec]) -> list[HookEndpoint]:
     """The webhooks of an App: functions for one kind with the same conditions share one, in their order."""
-    groups: dict[str, list[HookSpec]] = {}
+    groups: dict[str, list[WebhookSpec]] = {}
     for spec in specs:
         groups.setdefault(repr(_shared(spec)), []).append(spec)
     found: list[HookEndpoint] = []
@@ -120,7 +120,7 @@ def endpoints_of(specs: Iterable[HookSpec]) -> list[HookEndpoint]:
     return found
 
 
-def _shared(spec: HookSpec) -> tuple[Any, ...]:
+def _shared(spec: WebhookSpec) -> tuple[Any, ...]:
     """What functions of one webhook have in common."""
     kind = adapter_of(spec.kind).kind
     return (
@@ -174,7 +174,7 @@ def _webhook(endpoint: HookEndpoint, place: WebhookPlace) -> dict[str, Any]:
     return webhook
 
 
-def _with_resource(spec: HookSpec) -> Kind:
+def _with_resource(spec: WebhookSpec) -> Kind:
     kind = adapter_of(spec.kind).kind
     if not kind.plural:
         raise RegistrationError(
@@ -184,7 +184,7 @@ def _with_resource(spec: HookSpec) -> Kind:
     return kind
 
 
-def _namespaces(spec: HookSpec, place: WebhookPlace) -> dict[str, Any]:
+def _namespaces(spec: WebhookSpec, place: WebhookPlace) -> dict[str, Any]:
     """Own namespace and kube-system are left out: an operator that is down must be able to come back."""
     out = [NEVER] if place.url else [NEVER, place.namespace]
     selector = _selector(spec.namespaces)

@@ -10,7 +10,7 @@ from kopylite.errors import RegistrationError
 from kopylite.objects import Kind, Unstructured, kind_of
 from kopylite.reconcile import Context
 from kopylite.webhooks.review import Review
-from kopylite.webhooks.specs import ConverterSpec, HookOptions, HookSpec, Role, check_converters
+from kopylite.webhooks.specs import ConverterSpec, HookOptions, Role, WebhookSpec, check_converters
 
 T = TypeVar("T")
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
@@ -25,11 +25,11 @@ class WebhookDeclarations:
     """What an App declares about its webhooks. They are served by every process that runs the App, leader or not."""
 
     def __init__(self) -> None:
-        self._hooks: list[HookSpec] = []
+        self._hooks: list[WebhookSpec] = []
         self._converters: list[ConverterSpec] = []
 
     @property
-    def hooks(self) -> tuple[HookSpec, ...]:
+    def hooks(self) -> tuple[WebhookSpec, ...]:
         """The validators and mutators, in the order of their declaration."""
         return tuple(self._hooks)
 
@@ -63,7 +63,7 @@ class WebhookDeclarations:
         Args:
             kind: whose objects it sees; `review.object` is one of them.
             operations: of "create", "update", "delete" and "connect".
-            options: see HookSpec.
+            options: see WebhookSpec.
 
         Raises:
             RegistrationError: names what is declared wrongly, the rule, and the way out.
@@ -146,7 +146,7 @@ class WebhookDeclarations:
         chosen = {**options, "subresources": tuple(options.get("subresources", ("",)))}
 
         def register(function: Any) -> Any:
-            spec = HookSpec(role=role, kind=kind, function=function, operations=tuple(operations), **chosen)  # type: ignore[arg-type]
+            spec = WebhookSpec(role=role, kind=kind, function=function, operations=tuple(operations), **chosen)  # type: ignore[arg-type]
             self._hooks.append(spec)
             return function
 

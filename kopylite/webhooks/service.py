@@ -46,7 +46,7 @@ from kopylite.webhooks.conversion import (
     conversion_request_of,
     steps_of,
 )
-from kopylite.webhooks.specs import ConverterSpec, HookSpec
+from kopylite.webhooks.specs import ConverterSpec, WebhookSpec
 
 logger = logging.getLogger("kopylite.webhooks")
 
@@ -70,7 +70,7 @@ class HookOwner(Protocol):
     @property
     def name(self) -> str: ...
     @property
-    def hooks(self) -> Sequence[HookSpec]: ...
+    def hooks(self) -> Sequence[WebhookSpec]: ...
     @property
     def converters(self) -> Sequence[ConverterSpec]: ...
 

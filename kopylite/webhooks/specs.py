@@ -26,7 +26,7 @@ _SUBRESOURCE = re.compile(r"[a-z]*|\*")
 
 
 class HookOptions(TypedDict, total=False):
-    """The options of a validator or mutator that most do without. See HookSpec for each one's meaning."""
+    """The options of a validator or mutator that most do without. See WebhookSpec for each one's meaning."""
 
     subresources: tuple[str, ...]
     match: Mapping[str, str]
@@ -40,7 +40,7 @@ class HookOptions(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HookSpec:
+class WebhookSpec:
     """One validator or mutator.
 
     Args:

@@ -8,7 +8,7 @@ import pytest
 
 from kopylite import App, Context, RegistrationError, Review
 from kopylite.webhooks.declarations import WebhookDeclarations
-from kopylite.webhooks.specs import HookSpec
+from kopylite.webhooks.specs import WebhookSpec
 from tests.unit.webhooks.test_webhooks_admission import Shop, validating
 
 
@@ -19,7 +19,7 @@ def test_an_app_is_where_webhooks_are_declared() -> None:
 def test_the_name_of_a_webhook_is_a_dns_label() -> None:
     async def _Check_it(ctx: Context, review: Review[Any]) -> None: ...
 
-    assert HookSpec(role="validate", kind=Shop, function=_Check_it).own_name == "check-it"
+    assert WebhookSpec(role="validate", kind=Shop, function=_Check_it).own_name == "check-it"
 
 
 @pytest.mark.parametrize(
