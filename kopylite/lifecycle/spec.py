@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,9 +18,6 @@ if TYPE_CHECKING:
 
 HookFunction = Callable[["Context"], Awaitable[None]]
 """The function of a task, an on_start or an on_stop."""
-
-LifespanFunction = Callable[["Context"], "AsyncIterator[Any] | AbstractAsyncContextManager[Any]"]
-"""Yields once: what is before it is done at the start, what is after it at the end."""
 
 CheckFunction = Callable[["Context"], "Awaitable[str | bool | None] | str | bool | None"]
 """None or True: all is well; a text, or False: what is wrong."""

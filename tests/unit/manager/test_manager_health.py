@@ -50,7 +50,7 @@ def informer(**changes: Any) -> Informer:
 
 
 class FakeController:
-    name = "shop"
+    name = label = "shop"
 
     def __init__(
         self,
