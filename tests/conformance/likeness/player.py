@@ -14,6 +14,7 @@ from typing import Any, Self
 import aiohttp
 import yaml
 from multidict import CIMultiDict
+from yarl import URL
 
 from kopylite.apiserver.request.protobuf import PROTOBUF, decode
 from tests.conformance.likeness.frames import decode_event, without_zeros
@@ -84,6 +85,18 @@ class Player:
         async with self._sessions[False].get(self.url + path, headers={"Accept": accept}) as reply:
             assert reply.status == 200, reply.status
             return await reply.read()
+
+    async def ask(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> tuple[int, bytes]:
+        """The code of an answer and its body; of a watch its beginning. Code 0: the connection was closed."""
+        given = {"Accept": "application/json", "Content-Type": "application/json", **headers}
+        try:
+            async with self._sessions[False].request(
+                method, URL(self.url + path, encoded=True), data=body or None, headers=given,
+                timeout=aiohttp.ClientTimeout(total=REQUEST_LIMIT), allow_redirects=False,
+            ) as reply:  # fmt: skip
+                return reply.status, await reply.content.read(2000)
+        except aiohttp.ClientError:
+            return 0, b""
 
     async def _answer(self, step: Step, variables: dict[str, str]) -> Answer:
         try:
