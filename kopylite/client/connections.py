@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import warnings
 from collections.abc import Iterable
 
 import aiohttp
@@ -16,6 +17,9 @@ KEEPALIVE = 60.0
 # A TLS handshake is some milliseconds of work for both ends. Hundreds at once are so slow that they time out, and begin
 # anew; so many are no slower than one after the other.
 OPENING_AT_A_TIME = 16
+# Seconds that the other end has to say goodbye when a TLS connection is closed. A request that is given up closes its
+# connection; asyncio would keep it for 30 s, and deliver what is in it if the network comes back meanwhile.
+GOODBYE_SECONDS = 0.001
 # An address that works is good for so long. One that fails is looked up anew at once.
 ADDRESS_SECONDS = 60
 
@@ -62,6 +66,8 @@ class Connections:
         """Close all connections."""
         for session in (self._requests, self._streams):
             if session is not None:
+                if isinstance(session.connector, aiohttp.TCPConnector):
+                    await session.connector.close(abort_ssl=True)
                 await session.close()
         self._requests = self._streams = None
         # What was dropped closes its socket in the next turn of the event loop; if there is none, it stays open.
@@ -81,6 +87,13 @@ class Connections:
         # No limit: waiting inside of aiohttp would look like an answer that doesn't come. See Lane.
         if self._socks:
             return socks_connector(self._socks, limit=0, keepalive_timeout=KEEPALIVE)
-        return aiohttp.TCPConnector(
-            limit=0, keepalive_timeout=KEEPALIVE, ttl_dns_cache=ADDRESS_SECONDS, socket_factory=revocable_socket
-        )
+        with warnings.catch_warnings():
+            # Its successor, close(abort_ssl=True), is for all connections at the end, and not for one of them.
+            warnings.filterwarnings("ignore", "The ssl_shutdown_timeout parameter", DeprecationWarning)
+            return aiohttp.TCPConnector(
+                limit=0,
+                keepalive_timeout=KEEPALIVE,
+                ttl_dns_cache=ADDRESS_SECONDS,
+                socket_factory=revocable_socket,
+                ssl_shutdown_timeout=GOODBYE_SECONDS,
+            )

@@ -31,6 +31,7 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self.objects: dict[ObjectKey, StoredObject] = {}
+        self.partial = False
         self.version = "0"
         self.waits: list[str] = []
         self.on_wait = lambda: None
