@@ -87,12 +87,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 # Where the event loop is what the code under test lives on. Elsewhere asyncio's own is enough.
 BOTH_LOOPS = ("tests/integration/", "tests/chaos/", *(f"tests/unit/{room}/" for room in RUNTIME))
+# Hundreds of requests each, about what a server does with them: one event loop is enough.
+ONE_LOOP = "tests/integration/test_client_"
 
 
 def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
     """The tests of the runtime run on uvloop too: with it installed, that is what operators run on."""
     loops = {"asyncio": asyncio.new_event_loop}
-    return loops | {"uvloop": uvloop.new_event_loop} if item.nodeid.startswith(BOTH_LOOPS) else loops
+    both = item.nodeid.startswith(BOTH_LOOPS) and not item.nodeid.startswith(ONE_LOOP)
+    return loops | {"uvloop": uvloop.new_event_loop} if both else loops
 
 
 @pytest.hookimpl(tryfirst=True)  # xdist reads the groups in its own
