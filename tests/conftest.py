@@ -46,6 +46,8 @@ def nothing_left_over(request: pytest.FixtureRequest, watched_loops: Loops) -> I
             request.getfixturevalue(name)  # shared by many tests; not this one's
     if "cluster" in request.fixturenames:
         request.getfixturevalue("cluster")
+    if request.node.get_closest_marker("realserver") is not None and needs_the_real_cluster(request.node):
+        request.getfixturevalue("real_cluster")
     watched_loops.taken()  # of a session's fixture that ended between
     before = Process(watched_loops.watched)
     yield
@@ -65,9 +67,12 @@ def real_cluster() -> Iterator[EnvTest]:
         yield cluster
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def embedded_cluster() -> Iterator[EmbeddedCluster]:
-    """The embedded control plane with its controllers, shared by the session."""
+    """The embedded control plane with its controllers, shared by a module.
+
+    Not longer: its thread raises the interpreter's recursion limit while it reads, which tests of others notice.
+    """
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(EmbeddedCluster()) as cluster:
         yield cluster
 

@@ -34,8 +34,8 @@ def secret_of(kind: str) -> Callable[[Unstructured], None]:
 @pytest.fixture(params=["embedded", pytest.param("real", marks=pytest.mark.realserver)])
 def client_of(request: pytest.FixtureRequest) -> Callable[[], Any]:
     if request.param == "real":
-        env: EnvTest = request.getfixturevalue("envtest")
-        return env.client
+        real: EnvTest = request.getfixturevalue("real_cluster")
+        return real.client
 
     @asynccontextmanager
     async def embedded() -> AsyncIterator[Client]:
@@ -47,7 +47,7 @@ def client_of(request: pytest.FixtureRequest) -> Callable[[], Any]:
 
 @pytest.fixture
 def how(request: pytest.FixtureRequest, client_of: Callable[[], Any]) -> bool | Propagation:
-    """Beside a bare kube-apiserver no garbage collector runs, which foreground and orphaning deletions wait for."""
+    """What is deleted in the background goes at once, also where no garbage collector runs."""
     return "Background" if "real" in request.node.callspec.id else True
 
 

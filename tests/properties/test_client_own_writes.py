@@ -168,6 +168,7 @@ class LateStore:
 
     model: Model
     namespace: str
+    partial: bool = False
     born: bool = False
     applied: int = 0  # of the model's history
     ended: int = 0
