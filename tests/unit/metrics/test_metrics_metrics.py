@@ -218,6 +218,9 @@ class Broken(Collector):
     def __init__(self, error: BaseException | None) -> None:
         self.error = error
 
+    def describe(self) -> Iterator[Metric]:
+        yield GaugeMetricFamily("mine", "Half of it")
+
     def collect(self) -> Iterator[Metric]:
         yield GaugeMetricFamily("mine", "Half of it", value=1)
         if self.error is not None:
