@@ -7,6 +7,8 @@ STAMP := $(VENV)/.installed
 # Parallel test processes; 0 is none of them, for --pdb.
 JOBS ?= auto
 PARALLEL := -n $(JOBS) --dist loadgroup
+# yes: tests that failed beside others are asked once more, alone. A run that broke off is not.
+ONCE_MORE ?=
 # Many tests start kopylite as a process; without its byte code each would compile it anew.
 export PYTHONDONTWRITEBYTECODE :=
 # What has no server, no process and no network of the machine in it; see docs/testing.md.
@@ -36,7 +38,9 @@ check: setup ## format and lint (ruff), types (mypy strict), architecture
 	$(BIN)/pytest -q tests/test_architecture.py tests/test_exports.py
 
 test: setup ## the tests that need nothing but Python (real-server tests skip without KUBEBUILDER_ASSETS)
-	$(BIN)/pytest -q $(PARALLEL)
+	@$(BIN)/pytest -q $(PARALLEL) || { code=$$?; [ "$(ONCE_MORE)$$code" = yes1 ] || exit $$code; \
+		echo "== what failed, once more, alone: what passes now flickers, and is listed here"; \
+		$(BIN)/pytest -v -rA --tb=short --show-capture=no --last-failed --last-failed-no-failures none; }
 
 test-quick: setup ## half a minute: the pure core and the rooms of the runtime, without a server, a process, anything slow
 	HYPOTHESIS_PROFILE=default $(BIN)/pytest -q $(PARALLEL) -m "not slow and not server" $(QUICK) $(QUICK_SKIPS)
