@@ -20,7 +20,7 @@ PACKAGE = Path(__file__).parent.parent / "kopylite"
 LAYERS: list[set[str]] = [
     {"boundary", "redaction"},
     {"errors", "clock", "observers"},
-    {"privatefiles"},
+    {"wholefiles"},
     {"checks"},
     {"workqueue", "objects"},
     {"crds"},

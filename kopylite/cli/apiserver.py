@@ -157,7 +157,7 @@ async def _serve(
     from kopylite.cli.kubeconfigs import publish_kubeconfig
     from kopylite.devcluster.cluster import install_crds
     from kopylite.devcluster.simulator import Simulation, Simulator
-    from kopylite.privatefiles import write_private
+    from kopylite.wholefiles import write_private
 
     stopping = anyio.Event()
     with signals.passed_to(stopping.set):

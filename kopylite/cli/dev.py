@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from kopylite.cli.kubeconfigs import is_replaceable
 from kopylite.errors import UsageError
-from kopylite.privatefiles import write_private
+from kopylite.wholefiles import write_private
 
 if TYPE_CHECKING:
     from kopylite.app import App

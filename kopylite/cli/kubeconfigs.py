@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kopylite.errors import UsageError
-from kopylite.privatefiles import write_private
+from kopylite.wholefiles import write_private
 
 _SECTIONS = {"clusters": "cluster", "users": "user", "contexts": "context"}
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from kopylite.deploy.calls import ApiCall
-from kopylite.deploy.folder import write_whole
 from kopylite.errors import UsageError
+from kopylite.wholefiles import write_whole
 
 VERSION = 1
 _FIELDS = ("group", "resource", "verb", "namespace")

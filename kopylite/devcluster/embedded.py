@@ -14,7 +14,7 @@ from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.devcluster.cluster import Cluster, CrdSource
 from kopylite.devcluster.requestlog import RequestLog
 from kopylite.errors import UsageError
-from kopylite.privatefiles import write_private
+from kopylite.wholefiles import write_private
 
 if TYPE_CHECKING:
     from kopylite.apiserver.server import ApiServer, ApiServerOptions

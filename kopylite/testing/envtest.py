@@ -19,9 +19,9 @@ from pathlib import Path
 from kopylite.apiserver.access.kubeconfig import certificate_user, kubeconfig
 from kopylite.devcluster.cluster import Cluster, CrdSource
 from kopylite.errors import UsageError
-from kopylite.privatefiles import write_private
 from kopylite.serving.authority import CertificateAuthority, signing_key
 from kopylite.testing.process import ServerFailed, ServerProcess
+from kopylite.wholefiles import write_private
 
 DEFAULT_ASSETS = "/usr/local/kubebuilder/bin"
 # Another process may take a free port between its choice and its use; envtest of the Go world tries 5 times too.

@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING
 
 from kopylite.errors import AlreadyExists, Conflict, KubeconfigError, NotFound, UsageError
 from kopylite.objects import Kind, Unstructured
-from kopylite.privatefiles import write_private
 from kopylite.serving.authority import Authority
+from kopylite.wholefiles import write_private
 
 if TYPE_CHECKING:
     from kopylite.client import LiveClient

@@ -16,7 +16,7 @@ from kopylite.apiserver.bootstrap.cluster import bootstrap
 from kopylite.apiserver.request.request import HttpRequest
 from kopylite.apiserver.server import ApiServer, ApiServerOptions
 from kopylite.errors import UsageError
-from kopylite.privatefiles import write_private
+from kopylite.wholefiles import write_private
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 

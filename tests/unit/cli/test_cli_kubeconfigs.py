@@ -11,7 +11,7 @@ from kopylite.apiserver.access.kubeconfig import kubeconfig
 from kopylite.cli.kubeconfigs import is_replaceable, publish_kubeconfig
 from kopylite.client import load_config
 from kopylite.errors import KubeconfigError, UsageError
-from kopylite.privatefiles import write_private
+from kopylite.wholefiles import write_private
 
 OURS = kubeconfig("https://127.0.0.1:6443", {"token": "our-token"}, b"a CA")
 THEIRS: dict[str, Any] = {
