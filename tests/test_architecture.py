@@ -334,8 +334,10 @@ EXTRAS = {
     "fast": {"cli/run.py"},
     "socks": {"client/socks.py"},
 }
-# Loaded by pytest itself.
-IMPORTS_OF_HOSTS = {("testing/plugin.py", "pytest")}
+# Loaded by pytest itself; hypothesis where it is there.
+IMPORTS_OF_HOSTS = {
+    ("testing/plugin.py", "pytest"), ("testing/examples.py", "hypothesis"), ("testing/conversions.py", "hypothesis"),
+}  # fmt: skip
 
 
 @functools.cache

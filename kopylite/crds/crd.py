@@ -62,6 +62,15 @@ def crds_of(classes: Iterable[ResourceClass]) -> list[dict[str, Any]]:
     return sorted((crd_of(*versions) for versions in by_kind.values()), key=lambda crd: str(crd["metadata"]["name"]))
 
 
+def version_schema(cls: ResourceClass) -> Schema:
+    """The `openAPIV3Schema` of the version that a class declares.
+
+    Raises:
+        RegistrationError: the class declares none, or a field cannot be expressed in a CRD.
+    """
+    return _object_schema(cls, _declaration(cls))
+
+
 def _declaration(cls: ResourceClass) -> Declaration:
     if cls.declaration is None:
         raise RegistrationError(f"{cls.__name__} is no kind yet: add group= and version=")

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from kopylite.devcluster.requestlog import LoggedRequest, RequestLog
     from kopylite.devcluster.simulator import Simulation
     from kopylite.testing.clock import VirtualClock
+    from kopylite.testing.conversions import assert_converts
     from kopylite.testing.envtest import EnvTest
     from kopylite.testing.process import ServerFailed
     from kopylite.testing.runner import OperatorRunner
@@ -27,6 +28,7 @@ _HOMES = {
     "Simulation": "kopylite.devcluster.simulator",
     "Snapshot": "kopylite.devcluster.embedded",
     "VirtualClock": "kopylite.testing.clock",
+    "assert_converts": "kopylite.testing.conversions",
 }
 
 __all__ = [
@@ -40,6 +42,7 @@ __all__ = [
     "Simulation",
     "Snapshot",
     "VirtualClock",
+    "assert_converts",
 ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, TypeVar, Unpack, overload
+from weakref import WeakValueDictionary
 
 from kopylite.errors import RegistrationError
 from kopylite.objects import Kind, Unstructured, kind_of
@@ -19,6 +20,13 @@ Reviewing = Callable[[Context, Review[T]], Awaitable[None]]
 Registered = Callable[[Reviewing[T]], Reviewing[T]]
 
 _WRITES = ("create", "update")
+# Which converters there are, for `assert_converts`; nothing that runs reads it. Each is gone with its App.
+_living: WeakValueDictionary[int, ConverterSpec] = WeakValueDictionary()
+
+
+def converters_known() -> list[ConverterSpec]:
+    """The converters of all Apps of this process."""
+    return list(_living.values())
 
 
 class WebhookDeclarations:
@@ -120,6 +128,7 @@ class WebhookDeclarations:
             spec = ConverterSpec(kind, others, function)
             check_converters(tuple(self._converters), spec)
             self._converters.append(spec)
+            _living[id(spec)] = spec
             return function
 
         return register

@@ -108,7 +108,7 @@ class WebhookSpec:
         return operation in self.operations and below
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class ConverterSpec:
     """One converter between the storage version of a kind and others.
 

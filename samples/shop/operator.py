@@ -1,17 +1,22 @@
 """A shop: orders are checked, completed and converted between two versions before they are stored."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from kopylite import App, Context, CustomResource, Request, Review
 
 app = App("shop")
 
 
+class Line(BaseModel):
+    name: str
+    count: int = 1
+
+
 class OrderSpec(BaseModel):
     customer: str
-    items: dict[str, int] = {}
+    items: Annotated[list[Line], Field(min_length=1)]
     currency: str | None = None
 
 
@@ -27,9 +32,9 @@ class OldOrderSpec(BaseModel):
     """Before v1, an order was of one thing; `more` holds what v1 added, so nothing is lost on the way back."""
 
     customer: str
-    item: str | None = None
-    count: int | None = None
-    more: dict[str, int] | None = None
+    item: str
+    count: int = 1
+    more: list[Line] = []
     currency: str | None = None
 
 
@@ -50,34 +55,29 @@ async def check(ctx: Context, review: Review[Order]) -> None:
     if review.operation == "delete":
         return
     review.immutable("spec.customer")
-    if not review.object.spec.items:
-        review.warn("the order is empty")
-    for name, count in review.object.spec.items.items():
-        if count < 1:
-            review.deny("at least one has to be ordered", field=f"spec.items.{name}")
+    names = [line.name for line in review.object.spec.items]
+    for index, line in enumerate(review.object.spec.items):
+        if line.count < 1:
+            review.deny("at least one has to be ordered", field=f"spec.items[{index}].count")
+        if line.name in names[:index]:
+            review.warn(f"{line.name} is ordered twice")
 
 
 @app.converter(Order, versions=[OldOrder])
 def convert(order: Any, to: Any) -> Any:
+    spec = order.spec
     if to is OldOrder:
-        spec: OrderSpec = order.spec
-        old = OldOrderSpec(customer=spec.customer, currency=spec.currency)
-        for name in sorted(spec.items):
-            if old.item is None:
-                old.item, old.count = name, spec.items[name]
-            else:
-                old.more = {**(old.more or {}), name: spec.items[name]}
+        first, *more = spec.items
+        old = OldOrderSpec(
+            customer=spec.customer, item=first.name, count=first.count, more=more, currency=spec.currency
+        )
         return OldOrder(spec=old, status=order.status)
-    items = dict(order.spec.more or {})
-    if order.spec.item is not None:
-        items[order.spec.item] = 1 if order.spec.count is None else order.spec.count
-    return Order(
-        spec=OrderSpec(customer=order.spec.customer, items=items, currency=order.spec.currency), status=order.status
-    )
+    items = [Line(name=spec.item, count=spec.count), *spec.more]
+    return Order(spec=OrderSpec(customer=spec.customer, items=items, currency=spec.currency), status=order.status)
 
 
 @app.reconciler(Order)
 async def reconcile(ctx: Context, request: Request) -> None:
     order = await ctx.client.find(Order, request)
     if order is not None:
-        await ctx.client.patch_status(order, {"pieces": sum(order.spec.items.values())})
+        await ctx.client.patch_status(order, {"pieces": sum(line.count for line in order.spec.items)})

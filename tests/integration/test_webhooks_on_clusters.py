@@ -12,7 +12,7 @@ from kopylite import App, Context, Denied, Invalid, Kind, Review, Unstructured
 from kopylite.client import Client
 from kopylite.errors import ApiError, Forbidden, InternalError
 from kopylite.testing import Cluster
-from samples.shop.operator import OldOrder, Order
+from samples.shop.operator import Line, OldOrder, Order
 from samples.shop.operator import app as shop
 
 OLD = Kind("shop.example.com/v1beta1", "Order", "orders", True)
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.server, pytest.mark.timeout(120)]
 
 
 def order(namespace: str, name: str = "a", **spec: Any) -> Unstructured:
-    spec = {"customer": "ann", "items": {"egg": 2}, **spec}
+    spec = {"customer": "ann", "items": [{"name": "egg", "count": 2}], **spec}
     metadata = {"name": name, "namespace": namespace}
     return Unstructured(apiVersion=NEW.api_version, kind="Order", metadata=metadata, spec=spec)
 
@@ -41,9 +41,9 @@ async def until(refuses: Callable[[], Awaitable[object]], error: type[ApiError])
 async def test_orders_are_checked_completed_and_converted(client: Client, cluster: Cluster, namespace: str) -> None:
     await cluster.install_crds(_crd())
     async with cluster.running(shop, timeout=30):
-        bad = order(namespace, items={"egg": 0, "ham": 0})
+        bad = order(namespace, items=[{"name": "egg", "count": 0}, {"name": "ham", "count": 0}])
         error = await until(lambda: client.create(bad, dry_run=True), Invalid)
-        assert [cause.field for cause in error.causes] == ["spec.items.egg", "spec.items.ham"]
+        assert [cause.field for cause in error.causes] == ["spec.items[0].count", "spec.items[1].count"]
         assert "validate.order.shop.example.com" in error.message
 
         created = await client.create(order(namespace, "b"))
@@ -57,7 +57,8 @@ async def test_orders_are_checked_completed_and_converted(client: Client, cluste
         spec = {"customer": "ann", "item": "ham", "count": 3}
         await client.create(Unstructured(apiVersion=OLD.api_version, kind="Order", metadata=metadata, spec=spec))
         new = await client.live.get(Order, "c", namespace=namespace)
-        assert (new.spec.items, new.spec.currency, new.metadata.labels) == ({"ham": 3}, "EUR", {"x": "y"})
+        assert (new.spec.items, new.spec.currency) == ([Line(name="ham", count=3)], "EUR")
+        assert new.metadata.labels == {"x": "y"}
         assert {each.name for each in await client.live.list(OLD, namespace=namespace)} == {"b", "c"}
 
 
