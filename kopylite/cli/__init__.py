@@ -16,7 +16,7 @@ from kopylite.cli.signals import StopSignals
 if TYPE_CHECKING:
     import argparse
 
-COMMANDS = ("run", "manifests", "apiserver", "crd", "webhooks", "models")
+COMMANDS = ("init", "run", "manifests", "apiserver", "crd", "webhooks", "models")
 # Those that run until a signal comes; an early one is as good as a late one.
 SERVING = ("run", "apiserver")
 
@@ -24,6 +24,7 @@ DESCRIPTION = "Kubernetes operators in asyncio."
 
 EPILOG = """\
 start here:
+  kopylite init web-cache                    a new project: operator, tests, image, manifests
   kopylite run hello.py --dev                run an operator on a cluster of its own: nothing else is needed
   kopylite run hello.py                      run it against the cluster of your kubeconfig
   kopylite manifests hello.py --image IMAGE  what brings it into a cluster, with the least rights
@@ -76,11 +77,22 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def installed_version() -> str:
+    """Of kopylite; "" for a folder that is not installed."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("kopylite")
+    except PackageNotFoundError:
+        return ""
+
+
 def _run(arguments: Sequence[str], signals: StopSignals) -> int:
     parser = make_parser()
     args = parser.parse_args(arguments)
     if args.version:
-        print(f"kopylite {_version()} (Python {sys.version.split()[0]})")
+        version = installed_version() or "of a folder that is not installed"
+        print(f"kopylite {version} (Python {sys.version.split()[0]})")
         return Exit.STOPPED
     if args.command is None:
         parser.error(f"which command? There are {', '.join(COMMANDS)}")
@@ -111,12 +123,3 @@ def _misplaced() -> str:
             "`anyio.run(Manager(app, load_config()).run)`, of kopylite.manager and kopylite.client"
         )
     return ""
-
-
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("kopylite")
-    except PackageNotFoundError:
-        return "of a folder that is not installed"

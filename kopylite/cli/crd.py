@@ -47,6 +47,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "target", metavar="MODULE[:NAME]", help="package.module or path/to/file.py, with the name of an App or a class"
     )
+    parser.add_argument(
+        "-n", "--namespace", default="default", metavar="NAME",
+        help="where the operator runs, whose @app.converter the API server is to call; default: default",
+    )  # fmt: skip
     parser.add_argument("--output-dir", metavar="DIR", type=Path, help="write one file a kind into this folder")
     parser.add_argument("--check", action="store_true", help="compare with the files of --output-dir (default: crds)")
 
@@ -56,7 +60,7 @@ def run(args: argparse.Namespace, signals: StopSignals) -> int:
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            crds = _crds(args.target)
+            crds = _crds(args.target, args.namespace)
     except UsageError as error:
         print(f"kopylite crd: {error}", file=sys.stderr)
         return _exit_code(error)
@@ -75,8 +79,10 @@ def run(args: argparse.Namespace, signals: StopSignals) -> int:
     return Exit.STOPPED
 
 
-def _crds(target: str) -> list[dict[str, Any]]:
+def _crds(target: str, namespace: str) -> list[dict[str, Any]]:
+    from kopylite.app import App
     from kopylite.crds.crd import crds_of
+    from kopylite.deploy.hooks import converted
 
     place, _, name = target.partition(":")
     module = load_module(place)
@@ -91,7 +97,11 @@ def _crds(target: str) -> list[dict[str, Any]]:
             f"{target} has no CustomResource; declare one: "
             "class MyApp(CustomResource[Spec, Status], group=..., version=...)"
         )
-    return crds_of(found)
+    crds = crds_of(found)
+    for app in [getattr(module, name)] if name else vars(module).values():
+        if isinstance(app, App):
+            crds = converted(crds, [app], namespace)
+    return crds
 
 
 def crds_of_app(app: App) -> list[dict[str, Any]]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kopylite.cli.crd import crds_of_app
-from kopylite.cli.environment import names, positive_int
+from kopylite.cli.environment import count, names, positive_int
 from kopylite.cli.exitcodes import Exit
 from kopylite.cli.signals import StopSignals
 from kopylite.cli.target import AttributeNotFound, ModuleNotLoaded, load_apps
@@ -52,7 +53,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add("--watch-namespace", metavar="NAME", type=_of(names), action="extend", default=[],
         help="limit it to this namespace, with Roles instead of a ClusterRole; repeatable")  # fmt: skip
     add("--replicas", metavar="N", type=_of(positive_int),
-        help="more than one switch leader election on; default: 2 with leader election, else 1")  # fmt: skip
+        help="without shards, more than one switch leader election on; default: 2 with either, else 1")  # fmt: skip
+    add(
+        "--shards",
+        metavar="N",
+        type=_of(count),
+        help="let all replicas work, each at its part; default: as the App says",
+    )
     add("--rbac-from", metavar="FILE", type=Path, action="append", default=[],
         help="a recording of `pytest --kopylite-rbac FILE`; repeatable")  # fmt: skip
     add("--service-monitor", action="store_true", help="add a ServiceMonitor for the Prometheus operator")
@@ -89,20 +96,24 @@ def run(args: argparse.Namespace, signals: StopSignals) -> int:
 def _files(apps: list[App], args: argparse.Namespace) -> dict[str, str]:
     from kopylite.deploy import needs_of
     from kopylite.deploy.folder import marked
+    from kopylite.deploy.hooks import converted, webhook_service
     from kopylite.deploy.manifests import Shipment, kustomization, manifests
     from kopylite.deploy.recording import Recording
     from kopylite.manager import Options, check_apps
+    from kopylite.manager.elections import elects, shards_of
 
     check_apps(apps)
     namespace = args.namespace[0] if args.namespace else apps[0].name
-    elected = any(app.leader_election for app in apps)
+    watched, webhooks = tuple(dict.fromkeys(args.watch_namespace)), webhook_service(apps)
+    options = Options(namespaces=watched, shards=args.shards, webhook_manage=bool(webhooks))
+    elected = any(elects(app, options) for app in apps)
     replicas = args.replicas or (2 if elected else 1)
-    elect = replicas > 1
-    watched = tuple(dict.fromkeys(args.watch_namespace))
+    elect = replicas > 1 and any(not shards_of(app, options) for app in apps)
+    options = replace(options, leader_election=elect or None)
     recording = Recording()
     for path in args.rbac_from:
         recording.merge(Recording.read(path))
-    needs = needs_of(apps, Options(namespaces=watched, leader_election=elect or None), namespace, recording)
+    needs = needs_of(apps, options, namespace, recording)
     if needs.assumed:
         print(
             f"kopylite manifests: note: writes of {', '.join(needs.assumed)} are assumed, for none were recorded; "
@@ -111,10 +122,12 @@ def _files(apps: list[App], args: argparse.Namespace) -> dict[str, str]:
         )
     deployment = Shipment(
         name=apps[0].name, targets=tuple(args.target), image=args.image, namespace=namespace, watched=watched,
-        replicas=replicas, elect=elect or elected,
+        replicas=replicas, elect=elect or any(app.leader_election for app in apps), shards=args.shards,
+        several=elect or elected, webhooks=webhooks,
     )  # fmt: skip
     crds = {crd["metadata"]["name"]: crd for app in apps for crd in crds_of_app(app)}
-    files = manifests(deployment, needs, list(crds.values()), monitor=args.service_monitor)
+    shipped = converted(list(crds.values()), apps, namespace)
+    files = manifests(deployment, needs, shipped, monitor=args.service_monitor)
     if args.kustomize:
         files["kustomization.yaml"] = kustomization(deployment, files)
     return {name: marked(text) for name, text in files.items()}

@@ -59,8 +59,14 @@ def documents_of(app: Any, namespace: str, url: str) -> list[dict[str, Any]]:
     Raises:
         UsageError: the App has no webhooks, or the URL is none.
     """
-    from kopylite.webhooks.configurations import WebhookPlace, check_url, configurations_of, endpoints_of, service_of
-    from kopylite.webhooks.service import service_name
+    from kopylite.webhooks.configurations import (
+        WebhookPlace,
+        check_url,
+        configurations_of,
+        endpoints_of,
+        service_name,
+        service_of,
+    )
 
     if not app.hooks and not app.converters:
         raise UsageError(

@@ -9,11 +9,12 @@ from typing import Any
 from kopylite.client import Permission
 from kopylite.deploy.needs import Needs
 from kopylite.deploy.rules import rules_of
+from kopylite.webhooks.configurations import WebhookPlace, service_of
 
 Object = dict[str, Any]
 
 RBAC = "rbac.authorization.k8s.io"
-METRICS_PORT, HEALTH_PORT = 8080, 8081
+METRICS_PORT, HEALTH_PORT, WEBHOOK_PORT = 8080, 8081, 9443
 # `kopylite run` gives reconciles the first, and itself some 10 s more; then there is room for the kubelet.
 GRACE_PERIOD, TERMINATION = 30, 45
 # A namespace that is there in each cluster.
@@ -32,6 +33,9 @@ class Shipment:
         watched: the namespaces that it is limited to; none: all.
         replicas: with more than one, one works and the others stand by.
         elect: whether leader election is switched on by the environment.
+        shards: their number, by the environment; None: as the App says.
+        several: whether processes can work side by side; if not, one ends before another one begins.
+        webhooks: the name of the Service by which the API server calls its webhooks; "": it has none.
     """
 
     name: str
@@ -41,6 +45,9 @@ class Shipment:
     watched: tuple[str, ...] = ()
     replicas: int = 1
     elect: bool = False
+    shards: int | None = None
+    several: bool = False
+    webhooks: str = ""
 
     @property
     def labels(self) -> dict[str, str]:
@@ -110,7 +117,6 @@ def _leases(deployment: Shipment, needs: Needs) -> list[Object]:
 
 
 def _workload(deployment: Shipment) -> Object:
-    one = deployment.replicas == 1 and not deployment.elect
     pod: Object = {
         "serviceAccountName": deployment.name,
         "terminationGracePeriodSeconds": TERMINATION,
@@ -130,7 +136,7 @@ def _workload(deployment: Shipment) -> Object:
     spec = {
         "replicas": deployment.replicas,
         # Without leader election two must never run, not even during an update.
-        "strategy": {"type": "Recreate"} if one else {"type": "RollingUpdate"},
+        "strategy": {"type": "RollingUpdate" if deployment.several else "Recreate"},
         "selector": {"matchLabels": deployment.labels},
         "template": {"metadata": {"labels": deployment.labels}, "spec": pod},
     }
@@ -146,16 +152,16 @@ def _container(deployment: Shipment) -> Object:
         "KOPYLITE_GRACE_PERIOD": f"{GRACE_PERIOD}s",
         "KOPYLITE_NAMESPACE": ",".join(deployment.watched),
         "KOPYLITE_LEADER_ELECT": "true" if deployment.elect else "",
+        "KOPYLITE_SHARDS": "" if deployment.shards is None else str(deployment.shards),
+        "KOPYLITE_WEBHOOK_ADDRESS": f"0.0.0.0:{WEBHOOK_PORT}" if deployment.webhooks else "",
+        "KOPYLITE_WEBHOOK_MANAGE": "true" if deployment.webhooks else "",
     }
     return {
         "name": "operator",
         "image": deployment.image,
         "command": ["python", "-m", "kopylite", "run", *deployment.targets],
         "env": [{"name": name, "value": value} for name, value in environment.items() if value],
-        "ports": [
-            {"name": "metrics", "containerPort": METRICS_PORT},
-            {"name": "health", "containerPort": HEALTH_PORT},
-        ],
+        "ports": [{"name": name, "containerPort": port} for name, port in _ports(deployment).items()],
         "livenessProbe": {"httpGet": {"path": "/healthz", "port": "health"}, "initialDelaySeconds": 15},
         "readinessProbe": {"httpGet": {"path": "/readyz", "port": "health"}},
         "resources": {"requests": {"cpu": "50m", "memory": "128Mi"}, "limits": {"memory": "512Mi"}},
@@ -168,20 +174,34 @@ def _container(deployment: Shipment) -> Object:
     }
 
 
+def _ports(deployment: Shipment) -> dict[str, int]:
+    ports = {"metrics": METRICS_PORT, "health": HEALTH_PORT}
+    return ports | ({"webhooks": WEBHOOK_PORT} if deployment.webhooks else {})
+
+
 def _around(deployment: Shipment) -> list[Object]:
     """What reaches the pods, and what keeps one of them."""
     metadata, selector = _metadata(deployment, deployment.namespace), {"matchLabels": deployment.labels}
     ports = [{"name": "metrics", "port": METRICS_PORT, "targetPort": "metrics"}]
     service = {"selector": deployment.labels, "ports": ports}
-    # What comes in is known; where the API server is, and what else the operator talks to, is not.
-    ingress = [{"ports": [{"protocol": "TCP", "port": name} for name in ("metrics", "health")]}]
+    # What comes in is known; where the API server is, which calls webhooks, and what the operator talks to, is not.
+    ingress = [{"ports": [{"protocol": "TCP", "port": name} for name in _ports(deployment)]}]
     policy = {"podSelector": selector, "policyTypes": ["Ingress"], "ingress": ingress}
     budget = {"maxUnavailable": 1, "selector": selector}
     return [
         {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": service},
+        *_webhook_service(deployment),
         {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata, "spec": budget},
         {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": metadata, "spec": policy},
     ]
+
+
+def _webhook_service(deployment: Shipment) -> list[Object]:
+    if not deployment.webhooks:
+        return []
+    place = WebhookPlace(deployment.namespace, deployment.webhooks)
+    service = service_of(deployment.name, place, WEBHOOK_PORT)
+    return [{**service, "metadata": _metadata(deployment, deployment.namespace, deployment.webhooks)}]
 
 
 def _monitor(deployment: Shipment) -> Object:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from kopylite.client import Permission
 from kopylite.controller import ControllerSpec, Watch
 from kopylite.deploy.calls import ANY, ApiCall
+from kopylite.deploy.hooks import webhook_permissions
 from kopylite.deploy.recording import Recording
 from kopylite.errors import UsageError
 from kopylite.leaderelection.lease import LEASE
@@ -26,6 +27,8 @@ PUBLISH = ("create", "patch")
 ELECT = ("get", "watch", "update")
 # With shards each replica has a Lease of its own, besides, and takes those of the dead away.
 SHARE = ("list", "create", "delete", *ELECT)
+# Of --webhook-certs.
+AUTO = "auto"
 # Where Events about objects without a namespace go.
 DEFAULT = "default"
 
@@ -59,7 +62,7 @@ def needs_of(
     """The rights that these Apps need where they run with these options.
 
     Args:
-        home: the namespace of the process: its Leases are there, unless the options name another.
+        home: the namespace of the process: its Leases are there, unless the options name another, and its webhooks.
         recording: what the Apps were seen to do; None, or an App that is not in it: its writes are assumed.
         complete: fills in plural and scope of a kind; who can ask a server may know more than is known offline.
 
@@ -86,6 +89,8 @@ def needs_of(
     )
     if any(elects(app, options) and shards_of(app, options) for app in apps):
         needed.update(_all(SHARE, LEASE.plural or "", LEASE.group, [where]))
+    if options.webhook_manage:
+        needed.update(webhook_permissions(apps, home, certificates=options.webhook_certs == AUTO))
     if leases:  # Events about the Lease
         needed.update(_all(PUBLISH, "events", EVENT.group, [where]))
     return Needs(_without_doubles(needed), leases, tuple(assumed))

@@ -72,6 +72,11 @@ class WebhookPlace:
         return [name, f"{name}.cluster.local", f"{self.service}.{self.namespace}"]
 
 
+def service_name(app: str) -> str:
+    """Of the Service, and (with "-certs") of the Secret; of several Apps in a process, the first with webhooks."""
+    return f"{app}-webhooks"
+
+
 def check_url(url: str) -> str:
     """A URL as it was given.
 

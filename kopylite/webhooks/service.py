@@ -37,6 +37,7 @@ from kopylite.webhooks.configurations import (
     conversion_of,
     converted_crds,
     endpoints_of,
+    service_name,
     with_port,
 )
 from kopylite.webhooks.conversion import (
@@ -101,11 +102,6 @@ class _State:
     certificate: str | None = "the certificate has not been read yet"
     configuration: str | None = None
     told: set[str] = field(default_factory=set)
-
-
-def service_name(app: str) -> str:
-    """Of the Service, and (with "-certs") of the Secret."""
-    return f"{app}-webhooks"
 
 
 class WebhookService:

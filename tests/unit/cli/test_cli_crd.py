@@ -55,6 +55,17 @@ def test_it_prints_the_kinds_of_a_module_an_app_or_a_class(
     assert kinds(capsys.readouterr().out) == expected
 
 
+@pytest.mark.parametrize("target", ["samples.shop.operator", "samples.shop.operator:app"])
+def test_a_kind_that_an_app_converts_says_who_is_called(capsys: pytest.CaptureFixture[str], target: str) -> None:
+    assert main(["crd", target, "-n", "ops"]) == 0
+    [crd] = yaml.safe_load_all(capsys.readouterr().out)
+    service = {"name": "shop-webhooks", "namespace": "ops", "path": "/convert", "port": 443}
+    assert crd["spec"]["conversion"] == {
+        "strategy": "Webhook",
+        "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": {"service": service}},
+    }
+
+
 def test_it_writes_one_file_a_kind(module: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "crds"
     assert main(["crd", str(module), "--output-dir", str(folder)]) == 0

@@ -81,6 +81,41 @@ def test_several_replicas_elect_a_leader_by_a_lease_that_is_shipped(
     assert "ServiceMonitor" in found
 
 
+def test_an_operator_with_webhooks_is_reached_by_the_api_server(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["manifests", "samples.shop.operator:app", "--image", "i", "--namespace", "ops"]) == 0
+    out = capsys.readouterr().out
+    found = objects(out)
+    [container] = found["Deployment"]["spec"]["template"]["spec"]["containers"]
+    assert {"name": "webhooks", "containerPort": 9443} in container["ports"]
+    environment = {e["name"]: e["value"] for e in container["env"]}
+    assert environment["KOPYLITE_WEBHOOK_ADDRESS"] == "0.0.0.0:9443"
+    assert environment["KOPYLITE_WEBHOOK_MANAGE"] == "true"
+    services = {d["metadata"]["name"]: d["spec"] for d in yaml.safe_load_all(out) if d["kind"] == "Service"}
+    assert services["shop-webhooks"]["ports"][0] | {"name": 0} == {
+        "name": 0, "port": 443, "protocol": "TCP", "targetPort": 9443,
+    }  # fmt: skip
+    assert services["shop-webhooks"]["selector"] == services["shop"]["selector"]
+    assert {"protocol": "TCP", "port": "webhooks"} in found["NetworkPolicy"]["spec"]["ingress"][0]["ports"]
+    called = found["CustomResourceDefinition"]["spec"]["conversion"]["webhook"]["clientConfig"]
+    assert called == {"service": {"name": "shop-webhooks", "namespace": "ops", "path": "/convert", "port": 443}}
+
+
+def test_replicas_of_an_operator_with_shards_work_side_by_side(module: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["manifests", module, "--image", "i", "--namespace", "ops", "--shards", "3"]) == 0
+    out = capsys.readouterr().out
+    found = objects(out)
+    spec = found["Deployment"]["spec"]
+    assert (spec["replicas"], spec["strategy"]) == (2, {"type": "RollingUpdate"})
+    environment = {e["name"]: e["value"] for e in spec["template"]["spec"]["containers"][0]["env"]}
+    assert environment["KOPYLITE_SHARDS"] == "3"
+    assert "KOPYLITE_LEADER_ELECT" not in environment
+    leases = [d["metadata"]["name"] for d in yaml.safe_load_all(out) if d["kind"] == "Lease"]
+    assert leases == ["myapp-shard-0", "myapp-shard-1", "myapp-shard-2"]
+    [rule] = [rule for rule in found["Role"]["rules"] if rule["resources"] == ["leases"]]
+    assert set(rule["verbs"]) == {"get", "list", "watch", "create", "update", "delete"}
+    assert "resourceNames" not in rule  # each replica says by a Lease of its own that it is there
+
+
 def test_check_names_the_rule_that_has_drifted(module: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder, recording = tmp_path / "deploy", tmp_path / "recording.json"
     Recording({"myapp": [ApiCall("", "secrets", "get", "*")]}).add_to(recording)
