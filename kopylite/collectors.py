@@ -166,3 +166,23 @@ class WebhookMetrics:
         text = "Functions that ended with an unexpected exception"
         yield counter(f"{name}_panics_total", text, (), [((), self.crashes[False])])
         yield counter("controller_runtime_conversion_webhook_panics_total", text, (), [((), self.crashes[True])])
+
+
+class ProcessMetrics(Collector):
+    """The numbers of the processes that a parent keeps.
+
+    Args:
+        numbers: of each its number, whether it answers, and how often it was begun again.
+    """
+
+    def __init__(self, numbers: Callable[[], Sequence[tuple[str, bool, int]]]) -> None:
+        self._numbers = numbers
+
+    def collect(self) -> Iterator[Metric]:
+        """Called by prometheus_client at each scrape."""
+        now = self._numbers()
+        text = "1: the process runs and has answered this scrape"
+        yield gauge("kopylite_child_up", text, ("child",), [((number,), up) for number, up, _ in now])
+        text = "How often the process was begun again after it had ended by itself"
+        rows = [((number,), restarts) for number, _, restarts in now]
+        yield counter("kopylite_child_restarts_total", text, ("child",), rows)

@@ -53,7 +53,8 @@ def script() -> NoReturn:
     arguments = sys.argv[1:]
     signals = _signals(arguments)
     signals.stay()
-    code = _run(arguments, signals)
+    # As it was called: by the script, by -m, with options of Python's.
+    code = _run(arguments, signals, [sys.executable, *sys.orig_argv[1 : len(sys.orig_argv) - len(arguments)]])
     sys.stdout.flush()
     signals.ended(code)
     sys.exit(code)
@@ -87,9 +88,11 @@ def installed_version() -> str:
         return ""
 
 
-def _run(arguments: Sequence[str], signals: StopSignals) -> int:
+def _run(arguments: Sequence[str], signals: StopSignals, program: Sequence[str] = ()) -> int:
     parser = make_parser()
     args = parser.parse_args(arguments)
+    # For who begins such a process again.
+    args.program, args.arguments = program or [sys.executable, "-m", "kopylite"], arguments
     if args.version:
         version = installed_version() or "of a folder that is not installed"
         print(f"kopylite {version} (Python {sys.version.split()[0]})")

@@ -1,16 +1,18 @@
-"""The options of `kopylite run` for several processes of which one works."""
+"""The options of `kopylite run` for several processes: of which one works, or which share the work."""
 
 from __future__ import annotations
 
 import argparse
 from typing import Any
 
-from kopylite.cli.environment import OptionGroup, count, name, seconds
+from kopylite.cli.environment import OptionGroup, count, name, positive_int, seconds
+from kopylite.cli.processes import PLACE, place
 
 
 def add_election_options(parser: argparse.ArgumentParser) -> None:
     """Add them, as a group."""
-    options = OptionGroup(parser.add_argument_group("several replicas"))
+    group = parser.add_argument_group("several replicas")
+    options = OptionGroup(group)
     options.add_switch(
         "--leader-elect",
         help="let one process work at a time, while the others stand by with warm caches; default: as the App says",
@@ -20,6 +22,12 @@ def add_election_options(parser: argparse.ArgumentParser) -> None:
         help="let all processes work: each has its fair part of N parts of the objects; 0: no parts; default: as the "
         "App says",
     )  # fmt: skip
+    options.add(
+        "--processes", parse=positive_int, default=1, metavar="N",
+        help="run N such processes on this machine, each a replica, with one parent that answers for all: metrics, "
+        "probes, signals",
+    )  # fmt: skip
+    group.add_argument(PLACE, type=place, help=argparse.SUPPRESS)
     options.add("--lease-name", parse=name, metavar="NAME", help="of the Lease that says who leads, if not the App's")
     options.add(
         "--lease-namespace", parse=name, metavar="NAME",

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from kopylite.cli.election import add_election_options, election_options
 from kopylite.cli.environment import OptionGroup, choice, names, positive_int, seconds, unknown_variables
 from kopylite.cli.exitcodes import Exit
+from kopylite.cli.processes import OVERTIME, check_shared, fields_of, own_address, supervise, tell_address, tie_of
 from kopylite.cli.signals import StopSignals
 from kopylite.cli.target import AttributeNotFound, ModuleNotLoaded, load_apps
 from kopylite.cli.webhooks import add_webhook_options, webhook_options
@@ -31,11 +32,9 @@ if TYPE_CHECKING:
     from kopylite.app import App
     from kopylite.diagnostics import Bar
     from kopylite.manager import Manager, Options
+    from kopylite.supervision import ProcessPlace, Tie
 
 logger = logging.getLogger(__name__)
-
-# Seconds after the grace period for what was cancelled to clean up, for the last Events, and for connections to close.
-OVERTIME = 10.0
 
 EPILOG = f"""\
 examples:
@@ -47,6 +46,8 @@ examples:
                                                        in a pod: probes and metrics face the network
   kopylite run shop.operator:app --leader-elect        of several such processes, one works; the others stand by
   kopylite run shop.operator:app --shards 8            all of them work, each on its fair part of the objects
+  kopylite run shop.operator:app --shards 8 --processes 2
+                                                       two on this machine: one Python uses one core
   kopylite run shop.operator:app --health-address 127.0.0.1:8080
                                                        metrics and probes on one address
 
@@ -170,15 +171,23 @@ def run(args: argparse.Namespace, signals: StopSignals) -> int:
     from kopylite.diagnostics import configure_logging
     from kopylite.reconcile import running_fields
 
-    bar = configure_logging(args.log_format, args.log_level, running_fields, bar=True)
-    for warning in unknown_variables():
+    place: ProcessPlace | None = args.place
+    several = place is None and args.processes > 1
+    fields = partial(fields_of, place, running_fields)
+    bar = configure_logging(args.log_format, args.log_level, fields, bar=place is None and not several)
+    for warning in unknown_variables() if place is None else ():  # its parent has said so
         logger.warning("%s", warning)
     try:
+        if several:
+            return supervise(args, signals)
+        tie = tie_of(args, signals)
         apps = load_apps(args.target)
         _require_controllers(apps, args.target)  # before --dev starts a cluster for nothing
+        if place is not None:
+            check_shared(apps, options_of(args), place)
         signals.nothing_to_end = False
         with _cluster(apps, args), asyncio.Runner(loop_factory=_loop_factory(args.loop)) as runner:
-            finished = bool(signals.asked) or runner.run(_operate(apps, args, signals, bar))
+            finished = bool(signals.asked) or runner.run(_operate(apps, args, signals, bar, tie))
     except KopyliteError as error:
         return _explain(error)
     except Exception:
@@ -214,7 +223,9 @@ def _cluster(apps: Sequence[App], args: argparse.Namespace) -> Iterator[None]:
         yield
 
 
-async def _operate(apps: Sequence[App], args: argparse.Namespace, signals: StopSignals, bar: Bar | None = None) -> bool:
+async def _operate(
+    apps: Sequence[App], args: argparse.Namespace, signals: StopSignals, bar: Bar | None = None, tie: Tie | None = None
+) -> bool:
     """Whether all running reconciles had finished when it stopped."""
     from kopylite.client import load_config
     from kopylite.manager import Manager
@@ -224,6 +235,8 @@ async def _operate(apps: Sequence[App], args: argparse.Namespace, signals: StopS
     )
     manager = Manager(apps, config, options_of(args))
     manager.bar = bar
+    if tie is not None:
+        manager.on_listening = partial(tell_address, tie, manager)
     asyncio.get_running_loop().set_exception_handler(on_loop_error)
     with (
         _recorded(manager, args.record_rbac),
@@ -276,12 +289,13 @@ def options_of(args: argparse.Namespace) -> Options:
     return Options(
         namespaces=() if args.all_namespaces else tuple(dict.fromkeys(args.namespace or ())),
         workers=args.workers,
-        metrics_address=args.metrics_address,
-        health_address=args.health_address,
+        metrics_address=own_address(args.metrics_address, args.place),
+        health_address=own_address(args.health_address, args.place),
         grace_period=args.grace_period,
         connect_timeout=args.connect_timeout,
         freeze_garbage=True,
         **election_options(args),
+        webhook_shared=args.place is not None,
         **webhook_options(args),
     )
 

@@ -35,8 +35,12 @@ class Candidacy:
 def elects(app: Operator, options: Options) -> bool:
     """Whether an App has parts that only a leader runs."""
     wanted = app.leader_election if options.leader_election is None else options.leader_election
-    led = any(spec.leader for spec in app.controllers) or any(task.leader for task in app.life.tasks)
-    return bool(wanted or shards_of(app, options)) and led
+    return bool(wanted or shards_of(app, options)) and has_led_parts(app)
+
+
+def has_led_parts(app: Operator) -> bool:
+    """Whether an App has parts that one process runs at a time, if it has leader election."""
+    return any(spec.leader for spec in app.controllers) or any(task.leader for task in app.life.tasks)
 
 
 def shards_of(app: Operator, options: Options) -> int:

@@ -55,10 +55,9 @@ from kopylite.serving import (
     Check,
     HttpServer,
     Query,
-    RouteHandler,
     guarded,
-    parse_address,
     probe,
+    servers_of,
     wants,
 )
 from kopylite.webhooks.service import WebhookService
@@ -86,6 +85,7 @@ class Manager:
         metrics: its numbers; register collectors of your own in `metrics.registry`.
         recorder: hears of each request of the Apps; None: nobody. The pytest plugin sets it for all Managers.
         bar: where a terminal is shown how far the controllers are that are behind; None: every 10 s in the log.
+        on_listening: called when metrics and probes are served, or would be; `addresses` says where.
 
     Raises:
         RegistrationError: an App has no controllers, two have a controller, task or check of one name, or a metric of
@@ -94,6 +94,7 @@ class Manager:
     """
 
     recorder: RequestRecorder | None = None
+    on_listening: Callable[[], None] | None = None
 
     def __init__(
         self,
@@ -216,6 +217,8 @@ class Manager:
             for server in self._servers:
                 await stack.enter_async_context(server)
                 logger.info("listening on http://%s for %s", server.address, " and ".join(server.paths))
+            if self.on_listening is not None:
+                self.on_listening()
             observer = Reachability(self.metrics.client, self._clock, self._server_reached)
             transport = AiohttpTransport(self._config, observer=observer, clock=self._clock)
             stack.push_async_exit(partial(_close, transport))
@@ -339,17 +342,11 @@ class Manager:
             )
 
     def _plan_servers(self) -> list[HttpServer]:
-        """One server for each address; an address that serves both has both's paths."""
-        wanted: dict[Address, dict[str, RouteHandler]] = {}
-        settings: dict[Address, list[str]] = {}
-        for name, text, routes in (
-            ("--metrics-address", self.options.metrics_address, {"/metrics": self._metrics}),
-            ("--health-address", self.options.health_address, {"/healthz": self._healthz, "/readyz": self._readyz}),
-        ):
-            if (address := parse_address(text)) is not None:
-                wanted.setdefault(address, {}).update(routes)
-                settings.setdefault(address, []).append(name)
-        return [HttpServer(address, routes, " and ".join(settings[address])) for address, routes in wanted.items()]
+        options, probes = self.options, {"/healthz": self._healthz, "/readyz": self._readyz}
+        return servers_of(
+            ("--metrics-address", options.metrics_address, {"/metrics": self._metrics}),
+            ("--health-address", options.health_address, probes),
+        )
 
     def _metrics(self, query: Query) -> Answer:
         body, content_type = self.metrics.exposition(query.accept)

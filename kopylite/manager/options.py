@@ -31,6 +31,7 @@ class Options:
         webhook_address: where webhooks are served, if an App has any.
         webhook_certs: "auto" (made here, in a Secret that all replicas share), or the folder of tls.crt and tls.key.
         webhook_url: "https://HOST[:PORT]" by which the API server reaches them; "": the Service APP-webhooks.
+        webhook_shared: other processes of this machine listen at the same address, and share the calls.
         webhook_manage: apply their configurations, and the conversion of the CRDs.
         lease_duration, renew_deadline, retry_period: see LeaseSettings.
     """
@@ -48,6 +49,7 @@ class Options:
     webhook_certs: str = "auto"
     webhook_url: str = ""
     webhook_manage: bool = False
+    webhook_shared: bool = False
     lease_name: str = ""
     lease_namespace: str = ""
     lease_duration: float = LEASE_DURATION

@@ -34,6 +34,7 @@ def webhook_service(
         raise UsageError("--webhook-address off: the App has webhooks, and nothing could be written without them")
     settings = WebhookSettings(
         address=address,
+        shared=options.webhook_shared,
         certs=options.webhook_certs,
         url=options.webhook_url,
         manage=options.webhook_manage,

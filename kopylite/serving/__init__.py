@@ -6,7 +6,7 @@ from kopylite.serving.address import OFF, Address, parse_address
 from kopylite.serving.postserver import PostHandler, PostServer
 from kopylite.serving.probes import Check, guarded, probe, wants
 from kopylite.serving.routes import Answer, Query, RouteHandler
-from kopylite.serving.server import HttpServer
+from kopylite.serving.server import HttpServer, servers_of
 
 __all__ = [
     "OFF",
@@ -21,5 +21,6 @@ __all__ = [
     "guarded",
     "parse_address",
     "probe",
+    "servers_of",
     "wants",
 ]

@@ -50,6 +50,7 @@ class PostServer:
         observe: told of each call to a path that is served.
         now: a monotonic clock.
         setting: what the user set the address with, for the error when it cannot be had.
+        shared: other processes of this user listen there, too; each connection comes to one of them (SO_REUSEPORT).
     """
 
     def __init__(
@@ -61,8 +62,10 @@ class PostServer:
         observe: Observe = lambda path, status, seconds: None,
         now: Callable[[], float],
         setting: str = "",
+        shared: bool = False,
     ) -> None:
         self._wanted = address
+        self._shared = shared
         self._handlers = dict(handlers)
         self.paths = tuple(handlers)
         self._context = context
@@ -91,7 +94,8 @@ class PostServer:
         """
         await self._runner.setup()
         try:
-            site = web.TCPSite(self._runner, self._wanted.host, self._wanted.port, ssl_context=self._context)
+            host, port = self._wanted
+            site = web.TCPSite(self._runner, host, port, ssl_context=self._context, reuse_port=self._shared or None)
             await site.start()
         except OSError as error:
             await self._runner.cleanup()

@@ -13,7 +13,7 @@ from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
 from kopylite.errors import UsageError
-from kopylite.serving.address import Address
+from kopylite.serving.address import Address, parse_address
 from kopylite.serving.protocol import QuietServer
 from kopylite.serving.routes import Answer, Query, RouteHandler
 
@@ -103,6 +103,24 @@ class HttpServer:
             logger.exception("the answer to GET %s failed", path)
             answer = _text(500, _REASONS[500])
         return _response(answer)
+
+
+def servers_of(*wanted: tuple[str, str, Mapping[str, RouteHandler]]) -> list[HttpServer]:
+    """One server for each address; an address that is named twice has the routes of both.
+
+    Args:
+        wanted: what the user sets an address with, the address as text, and its routes; none for "off".
+
+    Raises:
+        UsageError: an address is none.
+    """
+    routes: dict[Address, dict[str, RouteHandler]] = {}
+    settings: dict[Address, list[str]] = {}
+    for setting, text, more in wanted:
+        if (address := parse_address(text)) is not None:
+            routes.setdefault(address, {}).update(more)
+            settings.setdefault(address, []).append(setting)
+    return [HttpServer(address, routes[address], " and ".join(settings[address])) for address in routes]
 
 
 class _Server(QuietServer):

@@ -82,6 +82,7 @@ class WebhookSettings:
 
     Args:
         address: where to listen.
+        shared: other processes listen there, too: see PostServer.
         certs: "auto", or the folder of tls.crt, tls.key and (for `manage`) ca.crt.
         url: how the API server reaches them; "": by the Service. Without a port, the one that is listened on.
         manage: apply the configurations.
@@ -93,6 +94,7 @@ class WebhookSettings:
     url: str = ""
     manage: bool = False
     namespace: str = "default"
+    shared: bool = False
 
 
 @dataclass(slots=True)
@@ -135,8 +137,9 @@ class WebhookService:
         self._state = _State("the certificate has not been read yet", "not applied yet" if settings.manage else None)
         handlers = self._handlers(owners)
         self.server = PostServer(
-            settings.address, handlers, self._context, observe=observe, now=clock.monotonic, setting="--webhook-address"
-        )
+            settings.address, handlers, self._context, observe=observe, now=clock.monotonic,
+            setting="--webhook-address", shared=settings.shared,
+        )  # fmt: skip
         place = WebhookPlace(settings.namespace, self._name, settings.url)
         self._certificates = SecretCertificates(
             self._client.live, settings.namespace, f"{self._name}-certs", place.hosts
