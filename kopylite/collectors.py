@@ -15,8 +15,16 @@ from prometheus_client.registry import Collector
 from kopylite.boundary import COLLECTOR, Guard, say, show
 from kopylite.clock import SYSTEM_CLOCK
 from kopylite.errors import RegistrationError
+from kopylite.leaderelection import MembershipStatistics
 
 Encoder = Callable[[Any], bytes]
+
+_MEMBERSHIP_GAUGES = (
+    ("kopylite_shard_replicas", "Replicas that share the work, as this process sees them", "replicas"),
+    ("kopylite_shards", "Parts that the work is split into", "shards"),
+    ("kopylite_shards_held", "Parts that this process works on", "held"),
+    ("kopylite_shards_blocked", "1: none may be taken, since others split the work otherwise", "blocked"),
+)
 
 # Ends a text in the OpenMetrics format.
 END = b"# EOF\n"
@@ -166,6 +174,35 @@ class WebhookMetrics:
         text = "Functions that ended with an unexpected exception"
         yield counter(f"{name}_panics_total", text, (), [((), self.crashes[False])])
         yield counter("controller_runtime_conversion_webhook_panics_total", text, (), [((), self.crashes[True])])
+
+
+class ElectionMetrics:
+    """The numbers of leader election and of shards."""
+
+    def __init__(self) -> None:
+        # Name of the Lease, and whether this process holds it.
+        self.leaders: Callable[[], Sequence[tuple[str, bool]]] = tuple
+        # Of the Apps whose work is split: by whose shards they are.
+        self.memberships: Callable[[], Sequence[tuple[str, MembershipStatistics]]] = tuple
+        self._changes: dict[tuple[str, str], int] = {}
+
+    def changed(self, name: str, change: str) -> None:
+        """This process has taken a Lease, given it back, or lost it."""
+        self._changes[name, change] = self._changes.get((name, change), 0) + 1
+
+    def collect(self) -> Iterator[Metric]:
+        """`leader_election_master_status` is client-go's name; parts of a whole are there if there are any."""
+        text = "1: this process holds the lease, and does what only the leader does"
+        yield gauge("leader_election_master_status", text, ("name",), [((n,), leads) for n, leads in self.leaders()])
+        text = "How often this process has taken a lease, given it back in order, or lost it"
+        yield counter("kopylite_lease_changes_total", text, ("name", "change"), self._changes.items())
+        memberships = self.memberships()
+        for metric, text, attribute in _MEMBERSHIP_GAUGES if memberships else ():
+            yield gauge(metric, text, ("name",), [((name,), getattr(now, attribute)) for name, now in memberships])
+        if memberships:
+            text = "How often the part of this process was planned anew: a replica came or went, or a part moved"
+            rows = [((name,), now.rebalances) for name, now in memberships]
+            yield counter("kopylite_shard_rebalances_total", text, ("name",), rows)
 
 
 class ProcessMetrics(Collector):

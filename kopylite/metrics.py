@@ -17,7 +17,16 @@ from prometheus_client.registry import Collector
 
 from kopylite.boundary import COLLECTOR, INDEX
 from kopylite.cache import InformerStatistics, Scope
-from kopylite.collectors import GuardedRegistry, Histogram, Labels, WebhookMetrics, counter, gauge, histograms
+from kopylite.collectors import (
+    ElectionMetrics,
+    GuardedRegistry,
+    Histogram,
+    Labels,
+    WebhookMetrics,
+    counter,
+    gauge,
+    histograms,
+)
 from kopylite.observers import ClientObserver, InformerObserver, QueueObserver, ReconcileObserver
 from kopylite.workqueue import QueueStatistics
 
@@ -189,8 +198,7 @@ class Metrics(Collector):
         self.loop_lag = Histogram(LAG_BUCKETS)
         self._controllers: dict[str, ControllerMetrics] = {}
         self._informers: dict[Scope, InformerMetrics] = {}
-        # Name of the Lease, and whether this process holds it.
-        self.leaders: Callable[[], Sequence[tuple[str, bool]]] = tuple
+        self.elections = ElectionMetrics()
         self.informer_statistics: Callable[[], Sequence[InformerStatistics]] = tuple
         # Of no controller: by kind and name of the function, and how they ended.
         self.calls: dict[tuple[str, str, str], int] = {}
@@ -236,8 +244,7 @@ class Metrics(Collector):
         yield from _informers([(now, self.informer(now.scope)) for now in self.informer_statistics()])
         yield from _requests(self.client)
         yield from self.webhooks.collect()
-        text = "1: this process holds the lease, and does what only the leader does"
-        yield gauge("leader_election_master_status", text, ("name",), [((n,), leads) for n, leads in self.leaders()])
+        yield from self.elections.collect()
         text = "1: the task runs, or waits to be begun again; 0: it is done, or waits for this process to lead"
         yield gauge("kopylite_task_running", text, ("task",), [((name,), runs) for name, runs in self.tasks()])
         text = "Changes of objects that lists left out because they did not fit their model"

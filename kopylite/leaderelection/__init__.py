@@ -6,8 +6,8 @@ from kopylite.leaderelection.candidate import Candidate
 from kopylite.leaderelection.elector import Elector, Lead
 from kopylite.leaderelection.fence import Fence, FencedTransport
 from kopylite.leaderelection.lease import LEASE, Lease
-from kopylite.leaderelection.membership import Membership, Post, shard_labels
-from kopylite.leaderelection.observer import ElectionObserver
+from kopylite.leaderelection.membership import Membership, MembershipStatistics, Post, shard_labels
+from kopylite.leaderelection.observer import ElectionObserver, LeaseChange
 from kopylite.leaderelection.roster import Plan, Roster, fair_part
 from kopylite.leaderelection.settings import LeaseSettings
 
@@ -20,8 +20,10 @@ __all__ = [
     "FencedTransport",
     "Lead",
     "Lease",
+    "LeaseChange",
     "LeaseSettings",
     "Membership",
+    "MembershipStatistics",
     "Plan",
     "Post",
     "Roster",

@@ -12,7 +12,7 @@ The rules, of which the first two are client-go's:
   that, so to have seen none for long means nothing.
 - **One's own is what one wrote.** A record of our name that was never sent from here is somebody else's.
 
-tests/properties/test_leaderelection_candidates.py plays random histories: at no moment are there two leaders.
+tests/properties/test_leaderelection_candidate.py plays random histories: at no moment are there two leaders.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from kopylite.errors import AlreadyExists, ApiError, Conflict, Forbidden, Kopyli
 from kopylite.leaderelection.candidate import Candidate
 from kopylite.leaderelection.fence import Fence
 from kopylite.leaderelection.lease import Lease
-from kopylite.leaderelection.observer import ElectionObserver
+from kopylite.leaderelection.observer import ElectionObserver, LeaseChange
 from kopylite.leaderelection.requests import LeaseRequests
 from kopylite.leaderelection.settings import LeaseSettings
 
@@ -229,14 +229,14 @@ class Elector:
         self.fence.until = candidate.lead_until
         self._told_holder, self._lost_why, self._abandoned = None, "", False
         logger.info("lease %s: %s leads", self.settings, candidate.identity)
-        self._observer.changed(won, f"{candidate.identity} became leader")
+        self._observer.changed(won, LeaseChange.TAKEN, f"{candidate.identity} became leader")
         try:
             with anyio.CancelScope(deadline=self._deadline()) as term:
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(self._renew, term)
                     tasks.start_soon(self._note_end, term)
                     await lead()
-                    self._observer.changed(won, f"{candidate.identity} stopped leading")
+                    self._observer.changed(won, LeaseChange.GIVEN_BACK, f"{candidate.identity} stopped leading")
                     await self._observer.ending()
                     tasks.cancel_scope.cancel()
         finally:
@@ -247,7 +247,7 @@ class Elector:
                 self._reminder.cancel()
         if self._lost_why:
             logger.warning("lease %s: all leader work has ended", self.settings)
-            self._observer.changed(won, f"{candidate.identity} stopped leading: {self._lost_why}")
+            self._observer.changed(won, LeaseChange.LOST, f"{candidate.identity} stopped leading: {self._lost_why}")
         await self._give_back()
         if not self._stop.is_set():
             # Whoever has lost it was in trouble: the others first.

@@ -24,6 +24,25 @@ logger = logging.getLogger("kopylite.leaderelection")
 
 
 @dataclass(frozen=True, slots=True)
+class MembershipStatistics:
+    """How a replica shares the work.
+
+    Attributes:
+        replicas: how many take part, as far as is known.
+        shards: how many there are.
+        held: how many this one works on.
+        rebalances: how often its part has changed, or the number of those who take part.
+        blocked: whether it may take none, since others are at work with another number of shards.
+    """
+
+    replicas: int
+    shards: int
+    held: int
+    rebalances: int
+    blocked: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Post:
     """One shard: its elector, and what ends its work in order, if there is any, so that the Lease is given back."""
 
@@ -56,6 +75,8 @@ class Membership:
         self.roster = roster
         self.plan = Plan(frozenset(), 1)
         self.problem = ""
+        self.rebalances = 0
+        self._reached: float | None = None
         self._settings = settings
         self._posts = posts
         self._requests = LeaseRequests(transport, settings.namespace, settings.request_timeout)
@@ -70,6 +91,16 @@ class Membership:
         """The shards that this replica works on."""
         return [shard for shard, post in enumerate(self._posts) if post.elector.leading]
 
+    @property
+    def unreached_for(self) -> float:
+        """Seconds since the Leases were last read and our own was written; 0 before the first try."""
+        return 0.0 if self._reached is None else self._clock.elapsed() - self._reached
+
+    def statistics(self) -> MembershipStatistics:
+        """How it stands at this moment."""
+        plan, held = self.plan, len(self.held)
+        return MembershipStatistics(plan.replicas, self.roster.shards, held, self.rebalances, bool(plan.blocked))
+
     def leave(self) -> None:
         """Take no more shards. Those that are held are for their electors to give back."""
         self.roster.leave()
@@ -78,6 +109,7 @@ class Membership:
     async def run(self) -> None:
         """Until cancelled, and then its own Lease is deleted."""
         clock, period = self._clock, self._settings.retry_period
+        self._reached = clock.elapsed()
         try:
             while True:
                 self._soon = anyio.Event()
@@ -94,9 +126,11 @@ class Membership:
 
     async def _look(self) -> None:
         """Write our own Lease, and read all."""
-        if await self._try(self._write) and await self._try(self._read) and self.problem:
-            self.problem = ""
-            logger.info("the leases of the shards of %s can be read and written again", self.roster.name)
+        if await self._try(self._write) and await self._try(self._read):
+            self._reached = self._clock.elapsed()
+            if self.problem:
+                self.problem = ""
+                logger.info("the leases of the shards of %s can be read and written again", self.roster.name)
         for lease in self.roster.litter(self._clock.elapsed()):
             await self._try(partial(self._clear, lease))
 
@@ -104,6 +138,7 @@ class Membership:
         """Do what the roster says."""
         plan = self.roster.plan(self.held, self._clock.elapsed())
         if plan != self.plan:
+            self.rebalances += 1
             logger.info(
                 "shards of %s: %d of %d for this replica, of %d", self.roster.name, len(plan.wanted),
                 self.roster.shards, plan.replicas,

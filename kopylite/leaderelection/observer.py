@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from enum import Enum
+
 from kopylite.errors import Forbidden
 from kopylite.leaderelection.lease import Lease
+
+
+class LeaseChange(Enum):
+    """What a process did with a Lease; the value is the word of the metric."""
+
+    TAKEN = "taken"
+    GIVEN_BACK = "given_back"
+    LOST = "lost"
 
 
 class ElectionObserver:
     """Told by an Elector; the defaults do nothing. Called from the event loop, must not block and must not raise."""
 
-    def changed(self, lease: Lease, note: str) -> None:
-        """We became leader, or have stopped being one: a sentence that says so."""
+    def changed(self, lease: Lease, change: LeaseChange, note: str) -> None:
+        """We became leader, or have stopped being one: and a sentence that says so."""
 
     def forbidden(self, error: Forbidden) -> None:
         """The server refused a request for the Lease."""

@@ -129,7 +129,8 @@ def assemble(
         cache, recorders, permissions, tuple(crews), tuple(memberships), workshop.loops, lifespans, checks, tuple(hooks)
     )
     metrics.tasks = lambda: [(spec.name, spec.name in c.tasks.active) for c in crews for spec in c.tasks.specs]
-    metrics.leaders = lambda: [(elector.settings.name, elector.leading) for elector in assembly.electors]
+    metrics.elections.memberships = lambda: [(each.roster.name, each.statistics()) for each in memberships]
+    metrics.elections.leaders = lambda: [(elector.settings.name, elector.leading) for elector in assembly.electors]
     return assembly
 
 
@@ -197,7 +198,7 @@ class _Workshop:
             makers = [self._maker(parts, spec, client, gates) for spec in free]
             crews.append(Crew(makers, options.grace_period, None, self._tasks(parts, own, client)))
         candidacy = self.ground.candidacy
-        herald = Herald(recorder, self.permissions, clock, partial(flush, (recorder,)))
+        herald = Herald(recorder, self.permissions, clock, partial(flush, (recorder,)), self.metrics.elections.changed)
         if led and candidacy is not None and (shards := shards_of(app, options)):
             roster, posts = roster_of(app, options, candidacy, shards), list[Crew]()
             for shard in (Shard(index, shards) for index in range(shards)):

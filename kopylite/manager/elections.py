@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from kopylite.client import ClientConfig, MissingPermissions, Transport
 from kopylite.clock import Clock
 from kopylite.errors import Forbidden, UsageError
-from kopylite.leaderelection import ElectionObserver, Elector, Lease, LeaseSettings
+from kopylite.leaderelection import ElectionObserver, Elector, Lease, LeaseChange, LeaseSettings
 from kopylite.manager.operator import Operator
 from kopylite.manager.options import Options
 from kopylite.objects import Unstructured
@@ -112,6 +112,7 @@ class Herald(ElectionObserver):
         permissions: collects what is refused.
         clock: of the refusals.
         flush: sends the last Events, within a limit, so that none comes after the lease was given back.
+        count: told the name of the Lease, and what was done with it.
     """
 
     def __init__(
@@ -120,13 +121,16 @@ class Herald(ElectionObserver):
         permissions: MissingPermissions,
         clock: Clock,
         flush: Callable[[], Awaitable[None]],
+        count: Callable[[str, str], None] = lambda name, change: None,
     ) -> None:
         self._recorder = recorder
         self._permissions = permissions
         self._clock = clock
         self._flush = flush
+        self._count = count
 
-    def changed(self, lease: Lease, note: str) -> None:
+    def changed(self, lease: Lease, change: LeaseChange, note: str) -> None:
+        self._count(str(lease.wire["metadata"].get("name")), change.value)
         self._recorder.event(Unstructured(lease.wire), REASON, note, action=REASON)
 
     def forbidden(self, error: Forbidden) -> None:

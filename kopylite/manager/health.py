@@ -11,7 +11,7 @@ from functools import partial
 from kopylite.boundary import MAP
 from kopylite.cache import Informer, Phase, Scope
 from kopylite.controller import Controller
-from kopylite.leaderelection import Elector
+from kopylite.leaderelection import Elector, Membership
 from kopylite.manager.wiring import MAP_SECONDS
 from kopylite.serving import Check
 
@@ -43,16 +43,21 @@ def liveness(
 
 
 def readiness(
-    running: Check, informers: Iterable[Informer], controllers: Iterable[Controller], electors: Iterable[Elector] = ()
+    running: Check,
+    informers: Iterable[Informer],
+    controllers: Iterable[Controller],
+    electors: Iterable[Elector] = (),
+    memberships: Iterable[Membership] = (),
 ) -> dict[str, Check]:
     """Every cache is in sync, every controller works, and no stop has begun (`running`).
 
-    Who does not lead is as ready; but not who cannot even reach its Lease.
+    Who does not lead is as ready; but not who cannot even reach its Lease, or tell the others that it is there.
     """
     checks: dict[str, Check] = {"running": running}
     checks |= {f"informer-{label_of(informer.scope)}": partial(_synced, informer) for informer in informers}
     checks |= {f"controller-{controller.label}": partial(_working, controller) for controller in controllers}
     checks |= {f"lease-{elector.settings.name}": partial(_lease_reached, elector) for elector in electors}
+    checks |= {f"replica-{each.roster.name}": partial(_lease_reached, each) for each in memberships}
     return checks
 
 
@@ -97,8 +102,8 @@ def _lease_kept(elector: Elector) -> str | None:
     return f"lost {lost:.0f} s ago, and leader work goes on" if lost > DEAD_WORK_SECONDS else None
 
 
-def _lease_reached(elector: Elector) -> str | None:
-    return elector.problem or "not reached" if elector.unreached_for > DEAD_LEASE_SECONDS else None
+def _lease_reached(holder: Elector | Membership) -> str | None:
+    return holder.problem or "not reached" if holder.unreached_for > DEAD_LEASE_SECONDS else None
 
 
 def _synced(informer: Informer) -> str | None:

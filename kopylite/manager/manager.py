@@ -357,7 +357,8 @@ class Manager:
         return probe("healthz", alive | await self._own_checks("health", query), query, self._ask)
 
     async def _readyz(self, query: Query) -> Answer:
-        ready = readiness(self._state, self._informers(), self.controllers, self.electors)
+        memberships = self._parts.memberships if self._parts else ()
+        ready = readiness(self._state, self._informers(), self.controllers, self.electors, memberships)
         if self.webhooks is not None:
             ready["webhooks"] = self.webhooks.check
         return probe("readyz", ready | await self._own_checks("ready", query), query, self._ask)

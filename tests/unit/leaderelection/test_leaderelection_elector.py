@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
 from typing import Any
 
 import anyio
@@ -13,8 +12,8 @@ import pytest
 
 from kopylite.client import AiohttpTransport, Client, LiveClient, load_config
 from kopylite.client.api import Api
-from kopylite.errors import NotLeader, StreamBroken, UsageError
-from kopylite.leaderelection import LEASE, Candidate, Elector, FencedTransport, Lease, LeaseSettings
+from kopylite.errors import NotLeader
+from kopylite.leaderelection import LEASE, Elector, FencedTransport, LeaseSettings
 from kopylite.objects import Kind, ObjectKey, Unstructured
 from kopylite.testing import EmbeddedCluster
 from tests.operators import eventually
@@ -181,38 +180,3 @@ async def test_a_lease_is_not_given_back_while_a_write_has_no_answer(
             work.end.set()
     assert (await stored(transport))["holderIdentity"] == "one"
     assert "is left to run out" in caplog.text
-
-
-def test_what_others_keep_in_a_lease_stays_and_times_have_six_digits() -> None:
-    spec = {"strategy": "OldestEmulationVersion", "preferredHolder": "x", "leaseTransitions": 4, "acquireTime": "t"}
-    body = json.dumps({"metadata": {"name": "a", "resourceVersion": "7"}, "spec": spec}).encode()
-    candidate = Candidate("one", settings())
-    candidate.saw(Lease.of(body), 100.0)
-    wish = candidate.claim(200.0, datetime(2026, 1, 1, tzinfo=UTC))
-    assert wish.wire["spec"] == spec | {
-        "holderIdentity": "one",
-        "leaseDurationSeconds": 3,
-        "acquireTime": "2026-01-01T00:00:00.000000Z",
-        "renewTime": "2026-01-01T00:00:00.000000Z",
-        "leaseTransitions": 5,
-    }
-
-
-@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"metadata": {"resourceVersion": "1"}, "spec": []}', b"\xff"])
-def test_an_answer_that_is_no_lease_is_told(body: bytes) -> None:
-    with pytest.raises(StreamBroken):
-        Lease.of(body)
-
-
-@pytest.mark.parametrize(
-    ("times", "words"),
-    [
-        ({"lease_duration": 10, "renew_deadline": 10}, "has to be more than renew_deadline"),
-        ({"renew_deadline": 2, "retry_period": 2}, "more than 1.2 times retry_period"),
-        ({"lease_duration": 3.5}, "whole seconds"),
-        ({"retry_period": 0}, "retry_period must be above 0"),
-    ],
-)
-def test_times_that_cannot_work_are_refused(times: dict[str, float], words: str) -> None:
-    with pytest.raises(UsageError, match=words):
-        settings(**times)

@@ -9,7 +9,15 @@ import pytest
 from kopylite.boundary import ActiveCall
 from kopylite.cache import Informer, InformerStatistics, Phase, Scope
 from kopylite.controller import ActiveRun, Controller
-from kopylite.manager.health import DEAD_RUN_SECONDS, DEAD_WATCH_SECONDS, label_of, liveness, readiness
+from kopylite.leaderelection import Membership
+from kopylite.manager.health import (
+    DEAD_LEASE_SECONDS,
+    DEAD_RUN_SECONDS,
+    DEAD_WATCH_SECONDS,
+    label_of,
+    liveness,
+    readiness,
+)
 from kopylite.objects import Kind
 from kopylite.reconcile import Request
 
@@ -149,3 +157,13 @@ def test_a_map_function_that_cannot_be_cancelled_is_a_reason_for_a_restart() -> 
     }
     assert failing_after(200.0, timeout=None)
     assert failing_after(100.0, timeout=30.0) == {}
+
+
+def test_a_replica_that_cannot_say_that_it_is_there_is_not_ready() -> None:
+    def failing_after(seconds: float, problem: str) -> dict[str, str]:
+        replica = SimpleNamespace(roster=SimpleNamespace(name="shop"), unreached_for=seconds, problem=problem)
+        return failing(readiness(alive, [], [], memberships=[cast("Membership", replica)]))
+
+    assert failing_after(DEAD_LEASE_SECONDS, "403: leases is forbidden") == {}, "it may be a passing trouble"
+    assert failing_after(61.0, "403: leases is forbidden") == {"replica-shop": "403: leases is forbidden"}
+    assert failing_after(61.0, "") == {"replica-shop": "not reached"}

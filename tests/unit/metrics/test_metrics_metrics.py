@@ -14,6 +14,7 @@ from prometheus_client.registry import Collector
 
 from kopylite.cache import InformerStatistics, Phase, Scope
 from kopylite.collectors import Histogram
+from kopylite.leaderelection import MembershipStatistics
 from kopylite.metrics import (
     MAX_PRIORITIES,
     OTHER_PRIORITIES,
@@ -61,8 +62,8 @@ def scrape(metrics: Metrics) -> dict[tuple[str, tuple[tuple[str, str], ...]], fl
     }
 
 
-def value(metrics: Metrics, name: str, /, **labels: str) -> float:
-    return scrape(metrics)[name, tuple(sorted(labels.items()))]
+def value(metrics: Metrics, series: str, /, **labels: str) -> float:
+    return scrape(metrics)[series, tuple(sorted(labels.items()))]
 
 
 def test_all_results_of_a_controller_are_there_before_its_first_run() -> None:
@@ -267,3 +268,23 @@ def test_calls_of_the_users_functions_are_counted_by_how_they_ended() -> None:
     assert value(metrics, "kopylite_calls_total", **labels, result="timeout") == 1
     labels = {"controller": "", "call": "index function", "function": "spec.node"}
     assert value(metrics, "kopylite_calls_total", **labels, result="error") == 1
+
+
+def test_leases_and_shards_are_counted_where_there_are_any() -> None:
+    metrics = Metrics()
+    assert not any(name.startswith("kopylite_shard") for name, _ in scrape(metrics))
+    metrics.elections.changed("shop-shard-0", "taken")
+    metrics.elections.changed("shop-shard-0", "taken")
+    metrics.elections.changed("shop-shard-0", "lost")
+    now = MembershipStatistics(replicas=3, shards=8, held=2, rebalances=5, blocked=True)
+    metrics.elections.memberships = lambda: [("shop", now)]
+    assert value(metrics, "kopylite_lease_changes_total", name="shop-shard-0", change="taken") == 2
+    assert value(metrics, "kopylite_lease_changes_total", name="shop-shard-0", change="lost") == 1
+    for name, number in (
+        ("kopylite_shard_replicas", 3),
+        ("kopylite_shards", 8),
+        ("kopylite_shards_held", 2),
+        ("kopylite_shards_blocked", 1),
+        ("kopylite_shard_rebalances_total", 5),
+    ):
+        assert value(metrics, name, name="shop") == number
