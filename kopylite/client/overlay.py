@@ -37,7 +37,8 @@ NONE: Final[Names] = {}
 
 _JSON = frozenset({dict, list, str, int, bool, type(None)})
 
-# What the API server's own admission puts into every Pod.
+# What the API server's own admission puts into every Pod (plugin/pkg/admission/defaulttolerationseconds/admission.go):
+# a Pod's tolerations are one value, so without this each comparison would find two elements too many.
 _INJECTED_TOLERATIONS = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
 
 
@@ -75,6 +76,7 @@ class Overlay:
         if type(desired) not in _JSON:
             desired = wire_value(desired)
         if desired is None:
+            # To Go a null in a document is a field that is not set; a stored null is left, since it says the same.
             return stored if stored is None else ABSENT
         if isinstance(desired, dict):
             if isinstance(stored, dict):
@@ -112,7 +114,8 @@ class Overlay:
                 self._leave_out(merged, name, field.child(name), named, others)
         if merged.keys() == stored.keys() and all(merged[name] is stored[name] for name in stored):
             return stored
-        # Of a union nothing may be left that belongs to what it was before.
+        # Of a union nothing may be left that belongs to what it was before: upstream marks such fields with
+        # patchStrategy=retainKeys (a Deployment's strategy, a volume's source), and validation refuses two members.
         return {name: merged[name] for name in merged if name in desired} if field.retain else merged
 
     def _leave_out(self, merged: dict[str, Any], name: str, field: Field, named: Names, others: Names) -> None:
@@ -195,7 +198,7 @@ def names_of(desired: Any, field: Field, literal: Mapping[int, Any], before: Nam
 def _rest(value: Any, named: Names, others: Names | None, field: Field) -> Any:
     """What stays of a part that this operator no longer names: what others own, and in a map what it never named."""
     if others is not None and not others:
-        return value  # somebody else wants the same
+        return value  # {} in managedFields is the field as a whole: somebody else wants the same
     others = others or NONE
     if isinstance(value, list) and (elements := elements_by_key(value, field)) is not None:
         mine, theirs = _elements(named, field), _elements(others, field)
