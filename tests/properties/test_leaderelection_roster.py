@@ -225,7 +225,9 @@ class Post:
         if answer[0] is None:
             self.candidate.refused(wish)
             return False
-        return self.candidate.wrote(wish, answer[0], began, replica.now)
+        leads = self.candidate.wrote(wish, answer[0], began, replica.now)
+        replica.world.check()
+        return leads
 
 
 class World:
@@ -274,11 +276,10 @@ class World:
         while self._agenda and self._agenda[0][0] <= until:
             self.now, _, act = heapq.heappop(self._agenda)
             act()
-            self.check()
         self.now = until
 
     def check(self) -> None:
-        """Whoever holds a range of uids holds it alone."""
+        """Whoever holds a range of uids holds it alone. Looked at after every write: nothing else makes a holder."""
         held = sorted(
             (Shard(shard, replica.shards).first, Shard(shard, replica.shards).end, replica.identity, replica.shards)
             for replica in self.replicas
