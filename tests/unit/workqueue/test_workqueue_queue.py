@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import enum
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from kopylite.errors import QueueShutDown, UsageError
 from kopylite.observers import QueueObserver
 from kopylite.testing.clock import VirtualClock
-from kopylite.workqueue import RateLimit, RateLimiter, WorkQueue
+from kopylite.workqueue import QueueStatistics, RateLimit, RateLimiter, WorkQueue
 from tests.leftovers import Loops
 
 
@@ -316,3 +317,56 @@ def test_a_delay_of_a_key_is_told_and_none_is_not() -> None:
     assert ("delayed", 0.0) not in notes.notes
     queue.add("b", after=0.25)
     assert ("delayed", 0.0) in notes.notes
+
+
+def test_a_held_key_wakes_a_worker_that_was_idle_before_it_came() -> None:
+    clock = VirtualClock()
+
+    async def main() -> None:
+        queue = make(clock)
+        async with asyncio.TaskGroup() as group:
+            waiting = group.create_task(queue.get())
+            await asyncio.sleep(1.0)
+            queue.add("a", after=2.0, hold=True)
+        assert waiting.result() == ("a", 0)
+        assert clock.monotonic() == 3.0
+
+    clock.run(main)
+
+
+class Level(enum.IntEnum):
+    HIGH = 10
+
+
+def test_a_priority_may_be_a_named_number_and_no_delay_is_no_delay() -> None:
+    notes = Notes()
+    queue = make(VirtualClock(), notes)
+    queue.add("a", priority=Level.HIGH)
+    queue.add("b", after=-1.0)
+    assert notes.notes == [("ready", 0.0), ("ready", 0.0)]
+    assert queue.get_nowait() == ("a", 10)
+
+
+def test_statistics_of_several_queues_are_their_sums_and_their_longest_ages() -> None:
+    clock = VirtualClock()
+    queues = [make(clock), make(clock)]
+    for number, queue in enumerate(queues, 1):
+        for key in range(number):
+            queue.add(f"running {key}", priority=9)
+            queue.get_nowait()
+            queue.add(f"ready {key}", priority=5)
+            queue.add(f"late {key}", after=100.0)
+            queue.add_rate_limited(f"failed {key}")
+        clock.advance(10.0)
+    assert QueueStatistics.of_all(queue.statistics() for queue in queues) == QueueStatistics(
+        ready=6,
+        ready_by_priority={5: 3, 0: 3},
+        waiting=3,
+        running=3,
+        failing=3,
+        longest_ready=20.0,
+        longest_running=20.0,
+        unfinished=40.0,
+    )
+    nothing = QueueStatistics.of_all([])
+    assert (nothing.longest_ready, nothing.longest_running, nothing.unfinished) == (0.0, 0.0, 0.0)

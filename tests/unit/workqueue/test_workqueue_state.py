@@ -123,3 +123,18 @@ def test_a_held_key_runs_at_its_time_and_not_before_however_often_it_is_added() 
     assert taken.priority == 7
     state.done("a", 12.0)
     assert state.add("a", 13.0), "a hold ends with its run"
+
+
+def test_what_was_parked_or_held_is_forgotten_by_clear() -> None:
+    state: QueueState[str] = QueueState()
+    for key in "ab":
+        state.add(key, 0.0)
+    assert keys_taken(state, 2) == ["a", "b"]
+    state.add("a", 1.0)
+    state.hold("b", 1.0, after=10.0)
+    state.clear()
+    assert state.done("a", 2.0) == (2.0, False)
+    assert state.done("b", 2.0) == (2.0, False)
+    assert not state.add("b", 3.0, after=5.0)
+    assert state.add("b", 4.0), "nothing holds it any more"
+    assert keys_taken(state, 2, 4.0) == ["b"]
