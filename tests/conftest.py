@@ -92,8 +92,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 # Where the event loop is what the code under test lives on. Elsewhere asyncio's own is enough.
 BOTH_LOOPS = ("tests/integration/", "tests/chaos/", *(f"tests/unit/{room}/" for room in RUNTIME))
-# Hundreds of requests each, about what a server does with them: one event loop is enough.
-ONE_LOOP = "tests/integration/test_client_"
+# One event loop is enough for what is about the answers of a server, or about processes with a loop of their own.
+ONE_LOOP = tuple(
+    f"tests/integration/test_{name}"
+    for name in ("client_", "apiserver_killed", "deployed_rights", "embedded_dev", "embedded_simulator", "operator_imports")
+)
 
 
 def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
