@@ -95,7 +95,14 @@ BOTH_LOOPS = ("tests/integration/", "tests/chaos/", *(f"tests/unit/{room}/" for 
 # One event loop is enough for what is about the answers of a server, or about processes with a loop of their own.
 ONE_LOOP = tuple(
     f"tests/integration/test_{name}"
-    for name in ("client_", "apiserver_killed", "deployed_rights", "embedded_dev", "embedded_simulator", "operator_imports")
+    for name in (
+        "client_",
+        "apiserver_killed",
+        "deployed_rights",
+        "embedded_dev",
+        "embedded_simulator",
+        "operator_imports",
+    )
 )
 
 
