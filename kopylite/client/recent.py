@@ -106,6 +106,7 @@ class Doubt:
         at: when the write was answered, on the monotonic clock.
         version: the resourceVersion that a cache must have reached.
         deleted_uid: the object that must be gone; "" when it was not a deletion.
+        written_uid: the object whose version it is; "" when that is not known.
         unsure: nobody knows the version of what was written, or whether it was: the server is to be asked.
         asks_from: before this moment it is not worth asking.
         missing: the server was asked for the object and has none: only the version of its collection can tell.
@@ -115,6 +116,7 @@ class Doubt:
     at: float
     version: str = ""
     deleted_uid: str = ""
+    written_uid: str = ""
     unsure: bool = False
     asks_from: float = 0.0
     missing: bool = False
@@ -179,12 +181,15 @@ class RecentWrites:
         if len(self._latest) > MAX_PENDING:
             self._latest.popitem(last=False)
         known = self._pending.get(kind.group_kind, {}).get(key)
-        stores = self._meet(kind, key, Doubt(self._clock.monotonic(), version))
+        now = self._clock.monotonic()
+        stores = self._meet(kind, key, Doubt(now, version))
         # Answers may overtake each other, and a uid that is gone does not come back.
         if known is not None and (known.deleted_uid == uid or _is_newer(known, version)):
             return
-        if any(compare_versions(store.newest(), version) < 0 for store in stores):
-            self._note(kind, key, Doubt(self._clock.monotonic(), version))
+        if known is not None and known.unsure and now < known.asks_from:
+            known.version = version  # the write before, whose answer was lost, may yet come after this one
+        elif any(compare_versions(store.newest(), version) < 0 for store in stores):
+            self._note(kind, key, Doubt(now, version, written_uid=uid))
         elif known is not None:
             del self._pending[kind.group_kind][key]
 
@@ -194,6 +199,9 @@ class RecentWrites:
         stores = self._meet(kind, key, entry)
         if known is not None:
             entry.version = newer(entry.version, known.version)
+            # A cache that has reached a version of another object of the name may still show that one.
+            known_of = version or uid in (known.deleted_uid, known.written_uid)
+            entry.unsure, entry.asks_from = known.unsure or not known_of, known.asks_from
         for store in stores:
             stored = store.get(key)
             if stored is not None and stored.uid == uid:
@@ -258,6 +266,8 @@ class RecentWrites:
     ) -> bool:
         """Whether a store shows a write; drops the entry when all of them do."""
         usable, confirmed = self._state(entry, scope, store)
+        if not usable and not entry.version:
+            entry.unsure = True  # the store shows another object than was deleted: an older one, or the next
         if not usable and entry.unsure and asks:
             await self._solve(kind, namespace, [entry])
             usable, confirmed = self._state(entry, scope, store)
@@ -283,7 +293,7 @@ class RecentWrites:
         stored = store.get(scope)
         gone = stored is None or stored.uid != entry.deleted_uid
         # Not there is not gone for ever: the store may be so far behind that it has yet to see the creation.
-        return gone and (stored is None or reached or not entry.version), gone and reached
+        return gone and (stored is None or reached), gone and reached
 
     async def _solve(self, kind: Kind, namespace: str, entries: list[Doubt]) -> None:
         """Ask the server for its version, one reader at a time."""
