@@ -97,6 +97,8 @@ ONE_LOOP = tuple(
     f"tests/integration/test_{name}"
     for name in (
         "client_",
+        "cluster_webhooks",
+        "webhook",
         "apiserver_killed",
         "deployed_rights",
         "embedded_dev",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import TracebackType
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import anyio
 import anyio.to_thread
 
-from kopylite.errors import AlreadyExists, ApiError, KindNotFound, UsageError
+from kopylite.errors import AlreadyExists, ApiError, KindNotFound, KopyliteError, UsageError
 from kopylite.objects import Kind, Unstructured
 from kopylite.objects.yamlread import read_documents
 
@@ -20,6 +21,12 @@ if TYPE_CHECKING:
     from kopylite.app import App
     from kopylite.client import Client
     from kopylite.manager import Manager
+    from kopylite.webhooks.registration import Registration
+
+logger = logging.getLogger("kopylite.devcluster")
+
+# What is left of a cluster that was killed need not answer.
+WITHDRAW_SECONDS = 5.0
 
 CRD = Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition", plural="customresourcedefinitions", namespaced=False)
 
@@ -77,7 +84,8 @@ class Cluster(ABC):
     ) -> AsyncIterator[Manager]:
         """Run an app here, in this event loop, with every right or as the user of `kubeconfig`, until the block ends.
 
-        Entered when all that it watches is in its caches; its CRDs have to be installed before.
+        Entered when all that it watches is in its caches; its CRDs have to be installed before. Its webhooks are called
+        as long as the block lasts.
 
         Args:
             app: has the reconcilers.
@@ -90,6 +98,7 @@ class Cluster(ABC):
         """
         from kopylite.client import load_config
         from kopylite.manager import Manager, Options
+        from kopylite.webhooks.registration import Registration
 
         options = Options(
             namespaces=tuple(namespaces),
@@ -104,28 +113,38 @@ class Cluster(ABC):
         )
         manager = Manager(app, load_config(str(kubeconfig or self.kubeconfig)), options)
         failures: list[Exception] = []  # raised below, as themselves: the task group would wrap them
-        async with anyio.create_task_group() as tasks:
-
-            async def run() -> None:
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(_run, manager, failures, tasks.cancel_scope)
                 try:
-                    await manager.run()
+                    with anyio.move_on_after(timeout) as limit:
+                        await manager.wait_synced()
+                    if limit.cancelled_caught:
+                        why = "\n".join(f"- {reason}" for reason in manager.waiting())
+                        raise TimeoutError(f"app {app.name!r} was not in sync after {timeout:g} s:\n{why}")
+                    yield manager
                 except Exception as error:
                     failures.append(error)
-                    tasks.cancel_scope.cancel()
-
-            tasks.start_soon(run)
-            try:
-                with anyio.move_on_after(timeout) as limit:
-                    await manager.wait_synced()
-                if limit.cancelled_caught:
-                    why = "\n".join(f"- {reason}" for reason in manager.waiting())
-                    raise TimeoutError(f"app {app.name!r} was not in sync after {timeout:g} s:\n{why}")
-                yield manager
-            except Exception as error:
-                failures.append(error)
-            manager.stop()
+                finally:
+                    await self._forget(app, Registration.withdraw)
+                manager.stop()
+        finally:
+            await self._forget(app, Registration.withdraw_conversion)
         if failures:
             raise failures[0]
+
+    async def _forget(self, app: App, withdraw: Callable[[Registration], Awaitable[None]]) -> None:
+        """Have no webhook of an app called any more; also when the test was cancelled, or the cluster is gone."""
+        from kopylite.webhooks.service import registration_of
+
+        if not app.hooks and not app.converters:
+            return
+        with anyio.move_on_after(WITHDRAW_SECONDS, shield=True):
+            try:
+                async with self.client() as client:
+                    await withdraw(registration_of(app, client))
+            except (KopyliteError, OSError) as error:
+                logger.warning("the webhooks of app %s stay configured: %s", app.name, error)
 
     async def install_crds(self, *sources: CrdSource, timeout: float = 10) -> list[str]:
         """Create or update CRDs and wait until each is Established and served.
@@ -143,6 +162,14 @@ class Cluster(ABC):
             TimeoutError: a CRD was not served in time.
         """
         return await install_crds(self.kubeconfig, *sources, timeout=timeout)
+
+
+async def _run(manager: Manager, failures: list[Exception], scope: anyio.CancelScope) -> None:
+    try:
+        await manager.run()
+    except Exception as error:
+        failures.append(error)
+        scope.cancel()
 
 
 async def install_crds(kubeconfig: Path, *sources: CrdSource, timeout: float = 10) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -49,6 +49,8 @@ class ServerParams(TypedDict, total=False):
         data_sync: whether each write to the data file waits for the disk (the default). Off, only a loss of power can
             take the last ones; a killed process loses nothing either way.
         token: the bearer token of the administrator; left out: a random one.
+        webhook_services: where Services that webhook configurations name are reached: a port of this machine for
+            "namespace/name" or "namespace/name:port".
     """
 
     rbac: bool
@@ -57,6 +59,7 @@ class ServerParams(TypedDict, total=False):
     port: int
     data_sync: bool
     token: str
+    webhook_services: Mapping[str, int]
 
 
 class EmbeddedCluster(Cluster):

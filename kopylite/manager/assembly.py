@@ -81,24 +81,34 @@ class Assembly:
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What is known of the server before anything is put together."""
+    """What is known of the server before anything is put together. Attributes: hooks: what webhooks write through."""
 
     transport: Transport
+    hooks: Transport
     resources: Resources
     places: Places
     candidacy: Candidacy | None
 
 
 async def prepare(
-    apps: Sequence[Operator], options: Options, transport: Transport, candidacy: Candidacy | None, clock: Clock
+    apps: Sequence[Operator],
+    options: Options,
+    ways: tuple[Transport, Transport],
+    candidacy: Candidacy | None,
+    clock: Clock,
 ) -> Ground:
-    """Ask the server what has to be known first."""
+    """Ask the server what has to be known first.
+
+    Args:
+        ways: the transport of all, and that of webhooks.
+    """
+    transport, hooks = ways
     resources = Resources(transport, clock)
     specs = [spec for app in apps for spec in app.controllers]
     declared = [watch for spec in specs for watch in (Watch(spec.kind), *spec.owns, *spec.watches)]
     cached = [watch for app in apps for watch in app.cached]
     places = await find_places([*declared, *cached], resources, options.namespaces)
-    return Ground(transport, resources, places, candidacy)
+    return Ground(transport, hooks, resources, places, candidacy)
 
 
 def assemble(
@@ -192,7 +202,8 @@ class _Workshop:
         own = [task for task in app.life.tasks if task not in tasks]
         environment = self._environment(parts, app.name, client)
         if app.hooks or app.converters:
-            hooks.append((app, environment))
+            beside = self._client(app, self.ground.hooks, lambda error: self._misfit(recorder, error))
+            hooks.append((app, self._environment(parts, app.name, beside)))
         lifespans, checks = self._lifespans(parts, environment), self._checks(parts, environment)
         if free or own:
             makers = [self._maker(parts, spec, client, gates) for spec in free]

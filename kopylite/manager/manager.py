@@ -2,13 +2,15 @@
 
     1  HTTP servers                  a taken port fails before anything else happens
     2  the API server                waited for, visibly, until --connect-timeout
-    3  on_start, lifespans           in the order of their declaration; one that fails ends the run
+    3  webhooks                      are served, and the API server is told of them: what follows may write through them
+       on_start, lifespans           in the order of their declaration; one that fails ends the run
     4  caches and their controllers  each controller begins when its own caches are in sync; none waits for another's;
                                      with leader election, when this process leads, and again in each of its terms;
                                      tasks, beside them
     stop()
     4  controllers                   no new keys, readiness false; running reconciles get the grace period; then the
-                                     tasks, the last Events, and then the lease is given back; the caches
+                                     tasks, the last Events, and then the lease is given back; the webhooks, when the
+                                     calls in progress are answered; the caches
     3  lifespans, on_stop            in reverse order
     2  the client                    so all had it until their end
     1  HTTP servers                  so probes and a last scrape are answered until the end
@@ -46,7 +48,7 @@ from kopylite.manager.operator import Operator, check_apps
 from kopylite.manager.options import Options
 from kopylite.manager.reachability import Reachability
 from kopylite.manager.recorded import RecordedTransport, RequestRecorder
-from kopylite.manager.webhooks import serve, webhook_service
+from kopylite.manager.webhooks import hook_config, served, webhook_service
 from kopylite.metrics import Metrics
 from kopylite.observers import ClientObserver
 from kopylite.serving import (
@@ -220,17 +222,24 @@ class Manager:
             if self.on_listening is not None:
                 self.on_listening()
             observer = Reachability(self.metrics.client, self._clock, self._server_reached)
-            transport = AiohttpTransport(self._config, observer=observer, clock=self._clock)
-            stack.push_async_exit(partial(_close, transport))
+            transport = self._connect(stack, self._config, observer)
+            hooked = any(app.hooks or app.converters for app in self.apps)
+            beside = self._connect(stack, hook_config(self._config), observer) if hooked else transport
+            ways = self._recorded(transport), self._recorded(beside)
             candidacy = self._candidacy(stack, observer)
             with self._connecting:
                 await wait_for_server(transport, self._config, self.options.connect_timeout, self._clock)
-                ground = await prepare(self.apps, self.options, self._recorded(transport), candidacy, self._clock)
+                ground = await prepare(self.apps, self.options, ways, candidacy, self._clock)
             finished = self._stop.is_set() or await self._operate(ground)
         if self._fatal is not None:
             raise self._fatal
         logger.info("stopped")
         return finished
+
+    def _connect(self, stack: AsyncExitStack, config: ClientConfig, observer: ClientObserver) -> Transport:
+        transport = AiohttpTransport(config, observer=observer, clock=self._clock)
+        stack.push_async_exit(partial(_close, transport))
+        return transport
 
     def _recorded(self, transport: Transport) -> Transport:
         return transport if self.recorder is None else RecordedTransport(transport, self.apps, self.recorder)
@@ -241,15 +250,15 @@ class Manager:
         if not leases:
             return None
         # Of its own, so that nothing that the operator does can keep a renewal waiting.
-        transport = AiohttpTransport(lease_config(self._config, leases), observer=observer, clock=self._clock)
-        stack.push_async_exit(partial(_close, transport))
+        transport = self._connect(stack, lease_config(self._config, leases), observer)
         identity = f"{platform.node() or self.apps[0].name}_{self._clock.uuid()}"
         return Candidacy(transport, self._config.namespace, identity)
 
     async def _operate(self, ground: Ground) -> bool:
         """Stages 3 and 4, up and down: whether all running reconciles ended by themselves."""
         parts = self._parts = assemble(self.apps, self.options, ground, self.metrics, self._clock, self._fail)
-        async with AsyncExitStack() as stack:
+        self.webhooks = webhook_service(parts.webhooks, self.options, self._config, self.metrics, self._clock)
+        async with served(self.webhooks, self._fail, self._endless), AsyncExitStack() as stack:
             for checks in parts.checks:
                 stack.callback(checks.close)
             for lifespans in parts.lifespans:
@@ -261,16 +270,12 @@ class Manager:
     async def _work(self, parts: Assembly, ground: Ground) -> bool:
         """Stage 4, up and down: whether all running reconciles ended by themselves."""
         namespaces = self.options.namespaces
-        made = webhook_service(parts.webhooks, self.options, self._config, self.metrics, self._clock)
-        webhooks = self.webhooks = made
         where = f"namespaces {', '.join(namespaces)}" if namespaces else "all namespaces"
         for app in self.apps:
             names = ", ".join(spec.name for spec in app.controllers)
             logger.info("app %s: controllers %s in %s", app.name, names, where)
         report = WaitingReport(lambda: parts.cache.informers, parts.waiting_for, parts.permissions, clock=self._clock)
         async with anyio.create_task_group() as background:
-            if webhooks is not None:
-                background.start_soon(self._endless, "the serving of webhooks", partial(serve, webhooks, self._fail))
             background.start_soon(self._endless, "the watch on the event loop", self._stall.run)
             background.start_soon(self._endless, "the cache", parts.cache.run)
             background.start_soon(self._endless, "the waiting report", report.run)
@@ -294,8 +299,8 @@ class Manager:
                     membership.leave()
                 for crew in parts.crews:
                     crew.stop()
-            if webhooks is not None:
-                await webhooks.drain()
+            if self.webhooks is not None:
+                await self.webhooks.end()
             background.cancel_scope.cancel()
         if left:
             names, total = ", ".join(f"{name} {ready}" for name, ready in left.items()), sum(left.values())

@@ -6,17 +6,15 @@ import logging
 import re
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import anyio
 from aiohttp import web
 
 from kopylite.boundary import say
-from kopylite.errors import BadRequest, UsageError
+from kopylite.errors import BadRequest
 from kopylite.serving.address import Address
-from kopylite.serving.protocol import QuietServer
-from kopylite.serving.server import MAX_HEADERS, MAX_LINE_BYTES
+from kopylite.serving.listener import LimitedServer, Listener
 
 logger = logging.getLogger(__name__)
 
@@ -24,6 +22,8 @@ logger = logging.getLogger(__name__)
 MAX_BODY = 7 * 1024 * 1024
 # The API server keeps its connections; one that it forgot need not stay for ever.
 IDLE_SECONDS = 300.0
+# An API server has one for each call in progress, and lets no more than some hundred requests in at a time.
+MAX_CONNECTIONS = 1000
 # How long the calls in progress may go on at the end: the longest that a webhook may take.
 SHUTDOWN_SECONDS = 30.0
 # Where the caller does not say how long it waits.
@@ -40,7 +40,7 @@ Observe = Callable[[str, int, float], None]
 """Told of each call that ended: its path, the HTTP status, and how many seconds it took."""
 
 
-class PostServer:
+class PostServer(Listener):
     """Serves handlers by path, from entering the context until leaving it; the calls in progress are then finished.
 
     What is no call gets 404, 405, 411, 413, 415 or 400 with a line of text; what a handler raises, a 500.
@@ -51,6 +51,7 @@ class PostServer:
         now: a monotonic clock.
         setting: what the user set the address with, for the error when it cannot be had.
         shared: other processes of this user listen there, too; each connection comes to one of them (SO_REUSEPORT).
+        limits: bytes of a body, for the paths for which MAX_BODY is not the most.
     """
 
     def __init__(
@@ -59,60 +60,30 @@ class PostServer:
         handlers: Mapping[str, PostHandler],
         context: ssl.SSLContext | None,
         *,
+        limits: Mapping[str, int] | None = None,
         observe: Observe = lambda path, status, seconds: None,
         now: Callable[[], float],
         setting: str = "",
         shared: bool = False,
     ) -> None:
-        self._wanted = address
-        self._shared = shared
         self._handlers = dict(handlers)
         self.paths = tuple(handlers)
-        self._context = context
+        self._limits = dict.fromkeys(handlers, MAX_BODY) | dict(limits or {})
         self._observe = observe
         self._now = now
-        self._setting = setting
+        self._last = False
         self.in_flight: dict[str, int] = dict.fromkeys(handlers, 0)
-        self.listening = False
-        server = _Server(
-            self._respond, keepalive_timeout=IDLE_SECONDS, max_line_size=MAX_LINE_BYTES,
-            max_field_size=MAX_LINE_BYTES, max_headers=MAX_HEADERS, auto_decompress=False,
+        server = LimitedServer(
+            self._respond, _refusal, most=MAX_CONNECTIONS, keepalive_timeout=IDLE_SECONDS, auto_decompress=False
+        )
+        super().__init__(
+            address, server, purpose="for webhooks", setting=setting, grace=SHUTDOWN_SECONDS, context=context,
+            way_out="port 0 takes a free one", shared=shared,
         )  # fmt: skip
-        self._runner = web.ServerRunner(server, shutdown_timeout=SHUTDOWN_SECONDS)
 
-    @property
-    def address(self) -> Address:
-        """Where it listens; only while it does."""
-        host, port = self._runner.addresses[0][:2]
-        return Address(host, port)
-
-    async def __aenter__(self) -> Self:
-        """Listen.
-
-        Raises:
-            UsageError: the address is taken, or is none of this machine, or needs a privilege.
-        """
-        await self._runner.setup()
-        try:
-            host, port = self._wanted
-            site = web.TCPSite(self._runner, host, port, ssl_context=self._context, reuse_port=self._shared or None)
-            await site.start()
-        except OSError as error:
-            await self._runner.cleanup()
-            setting = f"{self._setting}: " if self._setting else ""
-            raise UsageError(
-                f"{setting}cannot listen on {self._wanted} for webhooks: {error.strerror or error} (port 0 takes a "
-                "free one)"
-            ) from error
-        self.listening = True
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.listening = False
-        with anyio.CancelScope(shield=True):
-            await self._runner.cleanup()
+    def part(self) -> None:
+        """From now on each answer is the last on its connection: callers go elsewhere with their next call."""
+        self._last = True
 
     async def _respond(self, request: web.BaseRequest) -> web.Response:
         path = request.path
@@ -128,6 +99,8 @@ class PostServer:
         finally:
             self.in_flight[path] -= 1
             self._observe(path, status, self._now() - began)
+        if self._last:
+            response.force_close()
         return response
 
     async def _call(self, request: web.BaseRequest, handler: PostHandler) -> web.Response:
@@ -137,13 +110,14 @@ class PostServer:
             return _text(415, "the body has to be application/json")
         if request.headers.get("Content-Encoding", "identity") != "identity":
             return _text(415, "the body must not be compressed")
+        limit = self._limits[request.path]
         timeout = timeout_of(request.query.get("timeout", ""))
         with anyio.move_on_after(timeout) as scope:
-            body = await _body(request)
+            body = await _body(request, limit)
         if scope.cancelled_caught:
             return _text(408, "the body did not come in time")
         if body is None:
-            return _text(413, f"the body is larger than {MAX_BODY} bytes")
+            return _text(413, f"the body is larger than {limit} bytes")
         try:
             answer = await handler(body, timeout)
         except BadRequest as error:
@@ -154,21 +128,20 @@ class PostServer:
         return web.Response(body=answer, content_type="application/json")
 
 
-class _Server(QuietServer):
-    def refusal(self, status: int) -> web.Response:
-        return _text(status, "the request cannot be answered")
+def _refusal(status: int) -> web.Response:
+    return _text(status, "the request cannot be answered")
 
 
-async def _body(request: web.BaseRequest) -> bytes | None:
+async def _body(request: web.BaseRequest, limit: int) -> bytes | None:
     """None: it is too large."""
-    if (request.content_length or 0) > MAX_BODY:
+    if (request.content_length or 0) > limit:
         return None
     parts: list[bytes] = []
     size = 0
     try:
         async for part in request.content.iter_any():
             size += len(part)
-            if size > MAX_BODY:
+            if size > limit:
                 return None
             parts.append(part)
     except (web.HTTPException, OSError, ValueError) as error:

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import errno
 import logging
 from collections.abc import Mapping
-from types import TracebackType
-from typing import Any, Self
 
-import anyio
 from aiohttp import web
-from aiohttp.web_protocol import RequestHandler
 
-from kopylite.errors import UsageError
 from kopylite.serving.address import Address, parse_address
-from kopylite.serving.protocol import QuietServer
+from kopylite.serving.listener import LimitedServer, Listener
 from kopylite.serving.routes import Answer, Query, RouteHandler
 
 logger = logging.getLogger(__name__)
@@ -25,14 +19,11 @@ SHUTDOWN_SECONDS = 1.0
 IDLE_SECONDS = 30.0
 # A kubelet, a Prometheus and some people have ten. Beyond, the oldest goes: answers are at once, so it only waits.
 MAX_CONNECTIONS = 100
-# Of a request's line and each of its headers; the number of headers.
-MAX_LINE_BYTES = 8190
-MAX_HEADERS = 100
 
 _REASONS = {400: "the request is no HTTP, or its headers are too large", 500: "the answer failed; the log has why"}
 
 
-class HttpServer:
+class HttpServer(Listener):
     """Serves handlers by path on one address, from entering the context until leaving it.
 
     A route answers for its own path and for everything below it (`/healthz` for `/healthz/name` too). Other
@@ -44,47 +35,13 @@ class HttpServer:
     """
 
     def __init__(self, address: Address, routes: Mapping[str, RouteHandler], setting: str = "") -> None:
-        self._wanted = address
-        self._setting = setting
         self._routes = dict(routes)
         self.paths = tuple(routes)
-        server = _Server(
-            self._respond,
-            keepalive_timeout=IDLE_SECONDS,
-            lingering_time=1.0,
-            max_line_size=MAX_LINE_BYTES,
-            max_field_size=MAX_LINE_BYTES,
-            max_headers=MAX_HEADERS,
-        )
-        self._runner = web.ServerRunner(server, shutdown_timeout=SHUTDOWN_SECONDS)
-
-    @property
-    def address(self) -> Address:
-        """Where it listens; the port that was taken if 0 was asked for. Only while it is open."""
-        host, port = self._runner.addresses[0][:2]
-        return Address(host, port)
-
-    async def __aenter__(self) -> Self:
-        """Listen.
-
-        Raises:
-            UsageError: the address is taken, or is none of this machine, or needs a privilege.
-        """
-        await self._runner.setup()
-        try:
-            await web.TCPSite(self._runner, self._wanted.host, self._wanted.port).start()
-        except OSError as error:
-            await self._runner.cleanup()
-            setting = f"{self._setting}: " if self._setting else ""
-            what = f" for {' and '.join(self.paths)}"
-            raise UsageError(f"{setting}cannot listen on {self._wanted}{what}: {_plain(error)}") from error
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        with anyio.CancelScope(shield=True):
-            await self._runner.cleanup()
+        server = LimitedServer(self._respond, _refusal, most=MAX_CONNECTIONS, keepalive_timeout=IDLE_SECONDS)
+        super().__init__(
+            address, server, purpose=f"for {' and '.join(self.paths)}", setting=setting, grace=SHUTDOWN_SECONDS,
+            way_out="port 0 takes a free one, off switches it off",
+        )  # fmt: skip
 
     async def _respond(self, request: web.BaseRequest) -> web.Response:
         path, tail, handler = request.path, "", self._routes.get(request.path)
@@ -123,27 +80,8 @@ def servers_of(*wanted: tuple[str, str, Mapping[str, RouteHandler]]) -> list[Htt
     return [HttpServer(address, routes[address], " and ".join(settings[address])) for address in routes]
 
 
-class _Server(QuietServer):
-    """Keeps the number of connections within bounds."""
-
-    def __init__(self, handler: Any, **settings: Any) -> None:
-        super().__init__(handler, **settings)
-        # The oldest first.
-        self._open: dict[RequestHandler, Any] = {}
-
-    def refusal(self, status: int) -> web.Response:
-        return _response(_text(status, _REASONS.get(status, "the request cannot be answered")))
-
-    def connection_made(self, handler: RequestHandler, transport: Any) -> None:
-        super().connection_made(handler, transport)
-        self._open[handler] = transport
-        if len(self._open) > MAX_CONNECTIONS:
-            oldest = next(iter(self._open))
-            self._open.pop(oldest).abort()
-
-    def connection_lost(self, handler: RequestHandler, exc: BaseException | None = None) -> None:
-        self._open.pop(handler, None)
-        super().connection_lost(handler, exc)
+def _refusal(status: int) -> web.Response:
+    return _response(_text(status, _REASONS.get(status, "the request cannot be answered")))
 
 
 def _text(status: int, text: str) -> Answer:
@@ -153,9 +91,3 @@ def _text(status: int, text: str) -> Answer:
 def _response(answer: Answer, **headers: str) -> web.Response:
     headers |= {"Content-Type": answer.content_type, "Cache-Control": "no-store"}
     return web.Response(status=answer.status, body=answer.body, headers=headers)
-
-
-def _plain(error: OSError) -> str:
-    if error.errno == errno.EADDRINUSE:
-        return "the port is taken by another process (port 0 takes a free one, off switches it off)"
-    return error.strerror or str(error)

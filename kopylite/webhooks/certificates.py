@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 import ssl
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -40,6 +41,8 @@ OVERLAP = timedelta(days=1)
 
 _PARTS = ("ca.crt", "ca.key", "tls.crt", "tls.key")
 _ATTEMPTS = 10
+_MOST_KNOWN = 8
+_CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----")
 
 
 class BadCertificate(UsageError):
@@ -56,6 +59,11 @@ class ServingPair:
 
     def __repr__(self) -> str:
         return "ServingPair(…)"
+
+
+def check_pair(pair: ServingPair) -> None:
+    """Raises: BadCertificate: it does not fit together."""
+    load_pair(new_context(), pair)
 
 
 def load_pair(context: ssl.SSLContext, pair: ServingPair) -> None:
@@ -99,6 +107,28 @@ def pair_in(folder: Path) -> ServingPair:
     except OSError as error:
         raise BadCertificate(f"{error.filename}: {error.strerror}") from None
     return ServingPair(chain, key, bundle)
+
+
+def joined(own: bytes, known: bytes, now: datetime) -> bytes:
+    """A bundle with what callers trust already, as long as it is valid: other replicas may still show a certificate of
+    it. b"" where others see to the bundle."""
+    found = _certificates_in(own)
+    if found:
+        found += [pem for pem in _certificates_in(known) if pem not in found and _is_valid(pem, now)][:_MOST_KNOWN]
+    return b"".join(found)
+
+
+def _certificates_in(bundle: bytes) -> list[bytes]:
+    return [found + b"\n" for found in _CERTIFICATE.findall(bundle)]
+
+
+def _is_valid(pem: bytes, now: datetime) -> bool:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    try:
+        context.load_verify_locations(cadata=pem.decode())
+        return any(ssl.cert_time_to_seconds(one["notAfter"]) > now.timestamp() for one in context.get_ca_certs())  # type: ignore[arg-type]
+    except (ssl.SSLError, ValueError, KeyError):
+        return False
 
 
 def renewed(stored: Mapping[str, bytes], hosts: Sequence[str], now: datetime) -> dict[str, bytes]:

@@ -14,17 +14,20 @@ import anyio
 import anyio.to_thread
 
 from kopylite.boundary import say
+from kopylite.client import Client
 from kopylite.clock import Clock
 from kopylite.errors import KopyliteError, UsageError
-from kopylite.objects import Kind, Unstructured
 from kopylite.reconcile import Environment
 from kopylite.serving import Address, PostHandler, PostServer
+from kopylite.serving.address import is_loopback
 from kopylite.serving.postserver import Observe
 from kopylite.webhooks.admission import Judge, deadline_of
 from kopylite.webhooks.certificates import (
     BadCertificate,
     SecretCertificates,
     ServingPair,
+    check_pair,
+    joined,
     load_pair,
     new_context,
     pair_in,
@@ -33,10 +36,8 @@ from kopylite.webhooks.configurations import (
     CONVERT_PATH,
     HookEndpoint,
     WebhookPlace,
-    configurations_of,
-    conversion_of,
-    converted_crds,
     endpoints_of,
+    host_of,
     service_name,
     with_port,
 )
@@ -47,20 +48,26 @@ from kopylite.webhooks.conversion import (
     conversion_request_of,
     steps_of,
 )
+from kopylite.webhooks.registration import Registration
 from kopylite.webhooks.specs import ConverterSpec, WebhookSpec
 
 logger = logging.getLogger("kopylite.webhooks")
 
 AUTO = "auto"
-CRD = Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", False)
 
 # A folder is looked at as often; the kubelet brings a new certificate after a minute or so anyway.
 FOLDER_SECONDS = 5.0
 # As often the Secret is read, and what was applied is compared.
 SECRET_SECONDS = 60.0
 RETRY_SECONDS = 2.0
+# How long the start of the operator waits for its webhooks, which its own first writes may have to pass.
+BEGIN_SECONDS = 10.0
+# API servers hear of another authority by their watches; before that they would refuse its certificate.
+HEARD_SECONDS = 3.0
 # After a stop: kube-proxy everywhere has to hear first that this pod is no more.
 DRAIN_SECONDS = 3.0
+# An API server converts a whole list in one call, of as many objects as it was asked for.
+MAX_CONVERSION = 100 * 1024 * 1024
 # So many objects of a conversion are converted before others have a turn.
 TURN = 20
 
@@ -106,6 +113,11 @@ class _State:
     told: set[str] = field(default_factory=set)
 
 
+def registration_of(owner: HookOwner, client: Client) -> Registration:
+    """What the API server is told of the webhooks of one App."""
+    return Registration(client, service_name(owner.name), {owner.name: endpoints_of(owner.hooks)}, owner.converters)
+
+
 class WebhookService:
     """Serves the webhooks of some Apps, in one event loop, until it is cancelled; then finishes the calls in progress.
 
@@ -129,8 +141,8 @@ class WebhookService:
         self._on_crash = on_crash
         self._client = owners[0][1].client
         self._name = service_name(owners[0][0].name)
-        self._conversions = Conversions([spec for owner, _ in owners for spec in owner.converters])
         self._converters = [spec for owner, _ in owners for spec in owner.converters]
+        self._conversions = Conversions(self._converters)
         self._endpoints: dict[str, list[HookEndpoint]] = {}
         self._context: ssl.SSLContext = new_context()
         self._pair: ServingPair | None = None
@@ -139,11 +151,12 @@ class WebhookService:
         self.server = PostServer(
             settings.address, handlers, self._context, observe=observe, now=clock.monotonic,
             setting="--webhook-address", shared=settings.shared,
+            limits={CONVERT_PATH: MAX_CONVERSION} if self._converters else None,
         )  # fmt: skip
-        place = WebhookPlace(settings.namespace, self._name, settings.url)
-        self._certificates = SecretCertificates(
-            self._client.live, settings.namespace, f"{self._name}-certs", place.hosts
-        )
+        self._registration = Registration(self._client, self._name, self._endpoints, self._converters)
+        hosts = WebhookPlace(settings.namespace, self._name, settings.url).hosts
+        self._certificates = SecretCertificates(self._client.live, settings.namespace, f"{self._name}-certs", hosts)
+        self._begun, self._ending = anyio.Event(), anyio.Event()
 
     def check(self) -> str | None:
         """Why webhooks cannot be called; None: they can."""
@@ -152,30 +165,57 @@ class WebhookService:
         return self._state.configuration if self.server.listening else "not listening"
 
     async def run(self) -> None:
-        """Serve for ever.
+        """Serve until `end`.
 
         Raises:
             UsageError: the address cannot be listened on, or the package `cryptography` is missing.
         """
-        while not await self._look_at_certificate():  # noqa: ASYNC110
-            await anyio.sleep(RETRY_SECONDS)
-        async with self.server:
-            logger.info("webhooks listen on https://%s: %s", self.server.address, ", ".join(self.server.paths))
-            while True:
-                applied = not self._settings.manage or await self._apply()
-                pause = FOLDER_SECONDS if self._settings.certs != AUTO else SECRET_SECONDS
-                await anyio.sleep(pause if applied else RETRY_SECONDS)
-                await self._look_at_certificate()
+        try:
+            while not await self._look_at_certificate():
+                self._begun.set()
+                if await self._ends_within(RETRY_SECONDS):
+                    return
+            async with self.server:
+                logger.info("webhooks listen on https://%s: %s", self.server.address, ", ".join(self.server.paths))
+                await self._look_after()
+        finally:
+            self._begun.set()
+
+    async def _look_after(self) -> None:
+        pause = FOLDER_SECONDS if self._settings.certs != AUTO else SECRET_SECONDS
+        due = 0.0
+        while True:
+            if self._settings.manage and self._clock.monotonic() >= due:
+                applied = await self._apply(self._pair)
+                due = self._clock.monotonic() + (SECRET_SECONDS if applied else RETRY_SECONDS)
+            self._begun.set()
+            if await self._ends_within(pause if self._state.configuration is None else RETRY_SECONDS):
+                return
+            await self._look_at_certificate()
+
+    async def _ends_within(self, seconds: float) -> bool:
+        with anyio.move_on_after(seconds):
+            await self._ending.wait()
+        return self._ending.is_set()
+
+    async def wait_begun(self) -> None:
+        """Wait until they are served and applied, or that was tried in vain, or takes long."""
+        with anyio.move_on_after(BEGIN_SECONDS):
+            await self._begun.wait()
 
     async def wait_ready(self) -> None:
         """Wait until they can be called, and the API server knows them."""
         while self.check() is not None:  # noqa: ASYNC110
             await anyio.sleep(0.02)
 
-    async def drain(self) -> None:
-        """After a stop: go on until the API server calls other replicas."""
-        if self.server.listening and not self._settings.url:
+    async def end(self) -> None:
+        """Have `run` end: calls that come are answered until the API server calls other replicas, then those in
+        progress."""
+        self.server.part()
+        url = self._settings.url
+        if self.server.listening and not (url and is_loopback(host_of(url))):
             await anyio.sleep(DRAIN_SECONDS)
+        self._ending.set()
 
     def _handlers(self, owners: Sequence[tuple[HookOwner, Environment]]) -> dict[str, PostHandler]:
         handlers: dict[str, PostHandler] = {}
@@ -216,10 +256,7 @@ class WebhookService:
             else:
                 pair = await anyio.to_thread.run_sync(partial(pair_in, Path(self._settings.certs)))
             if pair != self._pair:
-                load_pair(self._context, pair)
-                if self._pair is not None:
-                    logger.info("webhooks are served with a new certificate")
-                self._pair = pair
+                await self._take(pair)
             self._state.certificate = None
         except (KopyliteError, OSError) as error:
             if isinstance(error, UsageError) and not isinstance(error, BadCertificate):
@@ -229,19 +266,30 @@ class WebhookService:
             self._tell(f"the certificate of the webhooks: {say(error)}; {then}, and it is tried again")
         return self._pair is not None
 
-    async def _apply(self) -> bool:
+    async def _take(self, pair: ServingPair) -> None:
+        """Serve with another pair; where its authority is another one, the API server is told first."""
+        check_pair(pair)
+        was = self._pair
+        if was is not None and pair.bundle != was.bundle and self._settings.manage:
+            if not await self._apply(pair):
+                return
+            await anyio.sleep(HEARD_SECONDS)
+        load_pair(self._context, pair)
+        self._pair = pair
+        if was is not None:
+            logger.info("webhooks are served with a new certificate")
+
+    async def _apply(self, pair: ServingPair | None) -> bool:
         """Tell the API server of the webhooks, where it does not know them as they are."""
-        assert self._pair is not None, "served with"
+        assert pair is not None, "served with"
         settings = self._settings
         url = with_port(settings.url, self.server.address.port)
-        place = WebhookPlace(settings.namespace, self._name, url, self._pair.bundle)
         try:
-            for app, endpoints in self._endpoints.items():
-                for configuration in configurations_of(app, endpoints, place):
-                    await self._client.apply(Unstructured(configuration))
-            missing = [
-                name for name in converted_crds(self._converters) if not await self._apply_conversion(name, place)
-            ]
+            bundle = pair.bundle
+            if settings.certs != AUTO:  # there the Secret has those that are trusted
+                bundle = joined(bundle, await self._registration.bundle(), self._clock.now())
+            place = WebhookPlace(settings.namespace, self._name, url, bundle)
+            missing = await self._registration.apply(place)
         except (KopyliteError, OSError) as error:
             self._state.configuration = f"the configurations are not applied: {say(error)}"
             self._tell(f"{self._state.configuration}; it is tried again")
@@ -250,15 +298,6 @@ class WebhookService:
         if missing:
             self._tell(f"there is no CRD {', '.join(missing)} yet to tell of its conversion; it is looked for again")
         return not missing
-
-    async def _apply_conversion(self, name: str, place: WebhookPlace) -> bool:
-        if await self._client.live.find(CRD, name) is None:
-            return False
-        crd = Unstructured(apiVersion=CRD.api_version, kind=CRD.kind, metadata={"name": name})
-        crd["spec"] = {"conversion": conversion_of(place)}
-        # Whoever wrote the CRD has got "no conversion" as a default, and owns it.
-        await self._client.apply(crd, force=True, field_manager=f"{self._name}-conversion")
-        return True
 
     def _tell(self, text: str, error: BaseException | None = None) -> None:
         if text not in self._state.told:

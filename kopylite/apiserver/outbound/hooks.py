@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
 from yarl import URL
 
+from kopylite.apiserver.outbound.certificates import certificate_problem, trust
 from kopylite.apiserver.schema.field_errors import go_quote
 from kopylite.apiserver.world import World
 
@@ -64,7 +64,8 @@ class HookClient:
         endpoint = self._endpoint(config)
         shown = f"{endpoint.shown}?timeout={timeout:g}s" if timeout else endpoint.shown
         url = URL(f"{endpoint.dialled}?timeout={timeout:g}s" if timeout else endpoint.dialled, encoded=True)
-        session = await self._session(str(config.get("caBundle") or ""))
+        bundle = str(config.get("caBundle") or "")
+        session = await self._session(bundle)
         headers = {"Content-Type": "application/json", "Accept": "application/json, */*"}
         if endpoint.server:
             headers["Host"] = endpoint.server
@@ -78,7 +79,14 @@ class HookClient:
         except TimeoutError:
             raise HookFailed(f'Post "{shown}": context deadline exceeded') from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise HookFailed(f'Post "{shown}": {go_problem(error, url)}') from error
+            refused = certificate_error(error)
+            if refused is None:
+                raise HookFailed(f'Post "{shown}": {go_problem(error, url)}') from error
+            address = str(url.host), int(url.port or 443)
+            why = await certificate_problem(
+                refused, address, endpoint.server or address[0], bundle, self._world.clock.now()
+            )
+            raise HookFailed(f'Post "{shown}": tls: failed to verify certificate: x509: {why}') from error
         if not 200 <= status < 300:
             raise HookFailed(_refusal(status, answer))
         if not answer:
@@ -105,58 +113,47 @@ class HookClient:
         return _Endpoint(shown, f"https://127.0.0.1:{local}{path}", server)
 
     async def _session(self, bundle: str) -> aiohttp.ClientSession:
-        session = self._sessions.get(bundle)
+        session = self._sessions.pop(bundle, None)
         if session is None:
-            if len(self._sessions) >= _MAX_BUNDLES:  # most of them rotated away
-                await self._sessions.pop(next(iter(self._sessions))).close()
             try:
                 context = trust(bundle)
             except (ssl.SSLError, ValueError):
                 raise HookFailed("unable to load root certificates: unable to parse bytes as PEM block") from None
-            connector = aiohttp.TCPConnector(ssl=context)
+            # Without a limit: calls that wait for others, which wait for them, would never end.
+            connector = aiohttp.TCPConnector(ssl=context, limit=0)
             session = aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=None))
-            self._sessions[bundle] = session
+        self._sessions[bundle] = session  # the last: the first is of a bundle that was rotated away
+        if len(self._sessions) > _MAX_BUNDLES:
+            await self._sessions.pop(next(iter(self._sessions))).close()
         return session
 
 
-def trust(bundle: str) -> ssl.SSLContext:
-    """Who a webhook's certificate must be from: the base64 PEM bundle, else whom this machine trusts.
+def certificate_error(error: BaseException) -> ssl.SSLCertVerificationError | None:
+    """The refusal of a certificate that is behind an error, if one is."""
+    return next((one for one in _causes(error) if isinstance(one, ssl.SSLCertVerificationError)), None)
 
-    Raises:
-        ValueError, ssl.SSLError: the bundle is none.
-    """
-    if not bundle:
-        return ssl.create_default_context()
-    return ssl.create_default_context(cadata=base64.b64decode(bundle).decode())
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    cause: BaseException | None = error
+    while cause is not None:
+        cause = getattr(cause, "certificate_error", cause)
+        assert cause is not None
+        yield cause
+        cause = cause.__cause__ or getattr(cause, "os_error", None)
 
 
 def go_problem(error: BaseException, url: URL) -> str:
     """Why a connection failed, as Go says it."""
-    where = f"{url.host}:{url.port}"
-    cause: BaseException | None = error
-    while cause is not None:
-        cause = getattr(cause, "certificate_error", cause)
-        if isinstance(cause, ssl.SSLCertVerificationError):
-            return f"tls: failed to verify certificate: x509: {_certificate_problem(cause, url)}"
+    for cause in _causes(error):
         if isinstance(cause, ConnectionRefusedError):
-            return f"dial tcp {where}: connect: connection refused"
+            return f"dial tcp {url.host}:{url.port}: connect: connection refused"
         if isinstance(cause, ssl.SSLError) and "WRONG_VERSION_NUMBER" in str(cause):
             return "http: server gave HTTP response to HTTPS client"
-        cause = cause.__cause__ or getattr(cause, "os_error", None)
     if isinstance(error, aiohttp.ServerDisconnectedError):
         return "EOF"
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return f"dial tcp: lookup {url.host}: no such host"
     return str(error)
-
-
-def _certificate_problem(error: ssl.SSLCertVerificationError, url: URL) -> str:
-    text = error.verify_message
-    if "expired" in text:
-        return f"certificate has expired or is not yet valid: {text}"
-    if "mismatch" in text.lower() or "not valid for" in text:
-        return f"certificate is not valid for {url.host}: {text}"
-    return "certificate signed by unknown authority"
 
 
 def _refusal(status: int, body: bytes) -> str:
