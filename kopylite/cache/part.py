@@ -22,6 +22,11 @@ class ShardPart:
     owner: GroupKind | None = None
     any_owner: bool = False
 
+    @property
+    def selector(self) -> str:
+        """What the API server is asked for; "": it cannot divide by owners."""
+        return self.shard.selector if self.owner is None else ""
+
     def holds(self, record: Record) -> bool:
         """Whether an object is in it."""
         if self.owner is None:

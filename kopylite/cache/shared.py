@@ -197,7 +197,8 @@ class SharedCache:
                 self._located.pop(scope.kind).set()
             # A cluster-scoped kind has no namespaces to be limited to.
             namespace = scope.namespace if resource.namespaced else ""
-            selection = Selection(scope.labels, scope.fields)
+            # A server that does not divide sends all; what is not of the part is dropped in any case.
+            selection = Selection(scope.labels, scope.fields, scope.part.selector if scope.part else "")
             return ListWatch(self._transport, resource, namespace, selection, scope.metadata_only)
 
         observer = self._observe(scope)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
 
 from kopylite.client import verbs
 from kopylite.client.retries import retry_after
 from kopylite.client.transport import ApiStream, Transport
-from kopylite.client.verbs import EVERYTHING, PAGE_SIZE, ApiRequest, ResourceInfo, Selection
+from kopylite.client.verbs import EVERYTHING, PAGE_SIZE, SHARD_SELECTOR, ApiRequest, ResourceInfo, Selection
 from kopylite.errors import ApiError, KindNotFound, NotFound, api_error
 
 
@@ -53,6 +53,9 @@ class ListWatch:
             metadata_only=self.metadata_only,
         )
         response = await self.transport.request(request)
+        if response.status >= 400 and will_not_divide(request, response.body):
+            request = undivided(request)
+            response = await self.transport.request(request)
         if response.status >= 400:
             wait = retry_after(response.headers)
             raise refusal(api_error(response.status, response.body, retry_after=wait, request=str(request)), request)
@@ -82,11 +85,27 @@ class ListWatch:
             send_initial_events=send_initial_events,
             metadata_only=self.metadata_only,
         )
-        async with self.transport.stream(request) as stream:
+        async with AsyncExitStack() as stack:
+            stream = await stack.enter_async_context(self.transport.stream(request))
+            body = await stream.read() if stream.status >= 400 else b""
+            if body and will_not_divide(request, body):
+                request = undivided(request)
+                stream = await stack.enter_async_context(self.transport.stream(request))
+                body = await stream.read() if stream.status >= 400 else b""
             if stream.status >= 400:
-                body, wait = await stream.read(), retry_after(stream.headers)
+                wait = retry_after(stream.headers)
                 raise refusal(api_error(stream.status, body, retry_after=wait, request=str(request)), request)
             yield stream
+
+
+def will_not_divide(request: ApiRequest, answer: bytes) -> bool:
+    """Whether a server says no for the `shardSelector` alone: what it takes may change while that is in alpha."""
+    return SHARD_SELECTOR in request.params and b"shard selector" in answer
+
+
+def undivided(request: ApiRequest) -> ApiRequest:
+    """The same, for all shards."""
+    return replace(request, params={name: text for name, text in request.params.items() if name != SHARD_SELECTOR})
 
 
 def refusal(error: ApiError, request: ApiRequest) -> ApiError | KindNotFound:

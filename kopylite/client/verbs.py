@@ -134,12 +134,19 @@ def version_path(api_version: str) -> str:
     return f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
 
 
+SHARD_SELECTOR = "shardSelector"
+
+
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which objects of a collection: by label selector and field selector, in the server's syntax."""
+    """Which objects of a collection: by label selector and field selector, in the server's syntax.
+
+    `shards` is one, too, and many servers send everything all the same: so it is for reads alone.
+    """
 
     labels: str = ""
     fields: str = ""
+    shards: str = ""
 
     def params(self) -> dict[str, str]:
         params = {}
@@ -147,6 +154,8 @@ class Selection:
             params["labelSelector"] = self.labels
         if self.fields:
             params["fieldSelector"] = self.fields
+        if self.shards:
+            params[SHARD_SELECTOR] = self.shards
         return params
 
 

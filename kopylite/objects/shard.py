@@ -39,6 +39,11 @@ class Shard:
         """The smallest hash that is above it."""
         return (self.index + 1) * _SPACE // self.of
 
+    @property
+    def selector(self) -> str:
+        """As the API server's `shardSelector` names it (alpha from Kubernetes 1.36 on, feature ShardedListAndWatch)."""
+        return f"shardRange(object.metadata.uid, '0x{self.first:016x}', '0x{self.end:016x}')"
+
     def holds(self, uid: str) -> bool:
         """Whether the object of a uid is in it. Each uid is in exactly one of the shards."""
         return self.first <= fnv1a64(uid) < self.end

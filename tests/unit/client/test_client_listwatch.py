@@ -66,3 +66,17 @@ async def test_a_watch_is_a_stream_of_what_the_server_sends() -> None:
         assert b"".join([chunk async for chunk in stream.chunks()]) == b'{"type":"ADDED"}\n'
     assert "timeoutSeconds=300" in server.received[0].target
     assert "sendInitialEvents=true" in server.received[0].target
+
+
+async def test_a_server_that_will_not_divide_is_asked_for_everything() -> None:
+    body = b'{"kind":"Status","message":"invalid shard selector: unsupported function","code":500}'
+    async with (
+        ScriptedServer(answer(500, body), answer(body=b'{"items":[]}'), answer(500, body), chunked(b"x")) as server,
+        AiohttpTransport(ClientConfig(server.url)) as transport,
+    ):
+        collection = ListWatch(transport, FOOS, "shop", Selection("a=b", shards="shardRange(x)"))
+        assert await collection.list_page() == b'{"items":[]}'
+        async with collection.watch(resource_version="1") as stream:
+            assert [chunk async for chunk in stream.chunks()] == [b"x"]
+    assert ["shardSelector=shardRange" in each.target for each in server.received] == [True, False, True, False]
+    assert all("labelSelector=a%3Db" in each.target for each in server.received)
