@@ -31,6 +31,14 @@ async def eventually(condition: Callable[[], object], what: str, limit: float = 
     raise AssertionError(f"within {limit:g} s it never happened that {what}")
 
 
+def children_of(pid: int) -> list[int]:
+    """The process ids of those that a process has begun and that it has not buried yet."""
+    try:
+        return [*map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
+    except OSError:
+        return []
+
+
 class OperatorProcess:
     """A running `python -m kopylite run`."""
 

@@ -12,8 +12,15 @@ from kopylite import App, Context, Kind, Request
 CONFIG_MAP = Kind("v1", "ConfigMap", plural="configmaps", namespaced=True)
 SECRET = Kind("v1", "Secret", plural="secrets", namespaced=True)
 WRITER = os.environ.get("WRITER", "")
+# A file to which all processes of a test append; a line is one write, so they do not mix.
+RUNS = os.environ.get("RUNS", os.devnull)
 
 app = App("sharded", shards=4)
+
+
+def note(word: str, uid: str) -> None:
+    with open(RUNS, "ab", buffering=0) as runs:
+        runs.write(f"{word} {uid} {os.getpid()}\n".encode())
 
 
 @app.reconciler(CONFIG_MAP, owns=[SECRET])
@@ -25,6 +32,10 @@ async def write(ctx: Context, request: Request) -> None:
     if done == found["data"]["wanted"]:
         return
     data = {"writer": WRITER, "shard": str(ctx.shard), "done": found["data"]["wanted"]}
-    await ctx.client.live.patch(
-        CONFIG_MAP, request, {"metadata": {"resourceVersion": found.resource_version}, "data": data}
-    )
+    note("begins", found.uid)
+    try:
+        await ctx.client.live.patch(
+            CONFIG_MAP, request, {"metadata": {"resourceVersion": found.resource_version}, "data": data}
+        )
+    finally:
+        note("ends", found.uid)

@@ -2,136 +2,66 @@
 
 from __future__ import annotations
 
-import re
+import os
 import signal
-from collections import Counter
 from pathlib import Path
 
-import anyio
 import pytest
 
 from kopylite.devcluster.cluster import Cluster
-from kopylite.leaderelection import LEASE
-from kopylite.leaderelection.roster import REPLICA
-from kopylite.objects import Unstructured
-from kopylite.objects.shard import Shard
-from tests.elections.cluster import Replica, Replicas, playing
-from tests.elections.writer import CONFIG_MAP
+from kopylite.testing import EmbeddedCluster
+from tests.elections import cluster as short
+from tests.elections.cluster import playing
+from tests.elections.work import SHARDS, TARGET, TIMES, Work, held, join_leave_and_die, overlaps, settled
 from tests.operators import eventually
 
 pytestmark = pytest.mark.timeout(420)
-
-TARGET = "tests/elections/sharded.py"
-# A replica that a loaded machine keeps from renewing loses what it holds, and these tests count that.
-TIMES = ("--lease-duration", "15s", "--renew-deadline", "10s", "--retry-period", "1s")
-SHARDS = 4
-AT_A_TIME = 16
-
-
-async def held(replica: Replica) -> list[int]:
-    """The shards that a process holds, by its own metrics."""
-    text = (await replica.running.get("/metrics"))[1]
-    found = re.findall(r'^leader_election_master_status\{name="sharded-shard-(\d+)"\} 1', text, re.M)
-    return sorted(map(int, found))
-
-
-async def cached(replica: Replica) -> float:
-    return await replica.running.sum_of("kopylite_informer_objects", kind="ConfigMap")
-
-
-async def settled(*replicas: Replica) -> None:
-    """Wait until these hold all shards, each its fair part."""
-
-    async def fair() -> bool:
-        parts = [await held(replica) for replica in replicas]
-        sizes = sorted(map(len, parts))
-        return sorted(shard for part in parts for shard in part) == list(range(SHARDS)) and sizes[-1] - sizes[0] <= 1
-
-    await eventually(fair, f"{[replica.name for replica in replicas]} hold all shards", limit=120)
-
-
-class Work:
-    """ConfigMaps to be worked on, and what was done."""
-
-    def __init__(self, replicas: Replicas, count: int) -> None:
-        self.replicas, self.count = replicas, count
-
-    async def each(self, act: str, wanted: str) -> None:
-        client, limit = self.replicas.client.live, anyio.CapacityLimiter(AT_A_TIME)
-
-        async def one(number: int) -> None:
-            metadata = {"name": f"w{number}", "namespace": self.replicas.namespace, "labels": {"work": "yes"}}
-            obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"wanted": wanted}}
-            async with limit:
-                if act == "create":
-                    await client.create(Unstructured(obj))
-                else:
-                    await client.patch(CONFIG_MAP, Unstructured(obj), {"data": {"wanted": wanted}})
-
-        async with anyio.create_task_group() as tasks:
-            for number in range(self.count):
-                tasks.start_soon(one, number)
-
-    async def found(self) -> list[Unstructured]:
-        return await self.replicas.client.live.list(CONFIG_MAP, namespace=self.replicas.namespace, labels="work=yes")
-
-    async def total(self) -> int:
-        """How many ConfigMaps there are, others included."""
-        return len(await self.replicas.client.live.list(CONFIG_MAP, namespace=self.replicas.namespace))
-
-    async def done(self, wanted: str, limit: float = 150) -> list[Unstructured]:
-        """Wait until all is; nobody has done what is of another's shard."""
-        found: list[Unstructured] = []
-
-        async def all_done() -> bool:
-            found[:] = await self.found()
-            return all(each["data"].get("done") == wanted for each in found)
-
-        await eventually(all_done, f"all {self.count} objects are done", limit=limit)
-        assert len(found) == self.count
-        for each in found:
-            assert Shard(int(each["data"]["shard"]), SHARDS).holds(each.uid), "done by whom its shard belongs to"
-        return found
 
 
 async def test_processes_that_join_leave_and_die_do_every_object_and_each_caches_its_own(
     cluster: Cluster, tmp_path: Path
 ) -> None:
     async with playing(cluster, tmp_path, lease=False) as replicas:
-        work = Work(replicas, 300)
+        await join_leave_and_die(replicas, 300)
+
+
+async def test_processes_of_one_parent_share_the_work_and_one_that_is_killed_comes_back(
+    embedded_cluster: EmbeddedCluster, tmp_path: Path
+) -> None:
+    async with playing(embedded_cluster, tmp_path, lease=False) as replicas:
+        work = Work(replicas, 60)
         await work.each("create", "1")
-        async with replicas.replica("a", target=TARGET, times=TIMES) as a:
-            await eventually(a.running.ready, "a is ready", limit=60)
-            await settled(a)
-            assert {each["data"]["writer"] for each in await work.done("1")} == {"a"}
-            async with (
-                replicas.replica("b", target=TARGET, times=TIMES) as b,
-                replicas.replica("c", target=TARGET, times=TIMES) as c,
-            ):
-                async with anyio.create_task_group() as tasks:  # hand-over while there is work
-                    tasks.start_soon(work.each, "patch", "2")
-                    await settled(a, b, c)
-                await work.done("2")
-                await work.each("patch", "3")
-                writers = Counter(each["data"]["writer"] for each in await work.done("3"))
-                assert writers.keys() == {"a", "b", "c"}
-                total, sizes = await work.total(), dict[str, float]()
+        async with replicas.replica(
+            "p", "--processes", "2", target=TARGET, times=short.TIMES, RUNS=str(work.runs)
+        ) as p:
+            await eventually(p.running.ready, "both are ready", limit=120)
 
-                async def each_its_own() -> bool:
-                    sizes.update({replica.name: await cached(replica) for replica in (a, b, c)})
-                    # A shard holds a quarter, give or take; 1, 1 and 2 of them.
-                    return sum(sizes.values()) == total and max(sizes.values()) < 0.65 * total
+            async def shared() -> bool:
+                parts = [await p.running.sum_of("kopylite_shards_held", process=number) for number in "12"]
+                return parts == [SHARDS / 2] * 2
 
-                await eventually(each_its_own, f"each caches its own: {sizes} of {total}", limit=60)
-                async with anyio.create_task_group() as tasks:
-                    tasks.start_soon(work.each, "patch", "4")
-                    await c.end(signal.SIGKILL)
-                    assert await b.end(signal.SIGTERM) == 0
-                await settled(a)
-                assert len(await work.done("4")) == 300
-            leases = await replicas.client.live.list(LEASE, namespace=replicas.namespace)
-            present = [each for each in leases if REPLICA in (each["metadata"].get("labels") or {})]
-            assert len(present) == 2, "b has taken its own Lease away; c could not"
+            await eventually(shared, "each has half of the shards", limit=60)
+            await work.done("1")
+            victim = int(
+                Path(f"/proc/{p.running.process.pid}/task/{p.running.process.pid}/children").read_text().split()[0]
+            )
+            os.kill(victim, signal.SIGKILL)
+            with work.runs.open("a") as runs:
+                runs.write(f"killed - {victim}\n")
+            await work.each("patch", "2")
+            await work.done("2")
+            await eventually(shared, "each has half of the shards again", limit=60)
+            assert await p.running.sum_of("kopylite_child_restarts_total") == 1
+            assert await p.end(signal.SIGTERM, limit=60) == 0
+            assert {"process=1", "process=2"} <= set(p.running.log.split())
+
+
+def test_runs_of_two_processes_that_overlap_are_found(tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    runs.write_text("begins u 1\nends u 1\nbegins u 2\nbegins v 1\nkilled - 2\nbegins u 1\n")
+    assert overlaps(runs) == []
+    runs.write_text("begins u 1\nbegins u 2\nends u 1\n")
+    assert overlaps(runs) == ["u: 2 began while 1 ran it"]
 
 
 async def test_a_process_that_was_stopped_for_longer_than_its_leases_writes_nothing_of_others(

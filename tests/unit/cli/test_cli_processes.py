@@ -15,7 +15,7 @@ import pytest
 
 from kopylite.cli import main
 from kopylite.cli.exitcodes import Exit
-from tests.operators import OperatorProcess, eventually
+from tests.operators import OperatorProcess, children_of, eventually
 from tests.tinyserver import TinyServer, tiny_server
 
 OPERATOR = """
@@ -65,13 +65,6 @@ async def several(server: TinyServer, folder: Path, *arguments: str) -> AsyncIte
             await process.aclose()
             for child in children:
                 await eventually(lambda child=child: has_ended(child), f"{child} has ended")
-
-
-def children_of(pid: int) -> list[int]:
-    try:
-        return [*map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
-    except OSError:
-        return []
 
 
 def has_ended(pid: int) -> bool:
