@@ -121,7 +121,7 @@ def overlaps(runs: Path) -> list[str]:
     return found
 
 
-async def join_leave_and_die(replicas: Replicas, count: int) -> None:
+async def join_leave_and_die(replicas: Replicas, count: int, limit: float = 150) -> None:
     """One replica does all; two join during the second round of work, and in the last one dies, and one leaves."""
     work = Work(replicas, count)
     more = {"target": TARGET, "times": TIMES, "RUNS": str(work.runs)}
@@ -129,14 +129,14 @@ async def join_leave_and_die(replicas: Replicas, count: int) -> None:
     async with replicas.replica("a", **more) as a:  # type: ignore[arg-type]
         await eventually(a.running.ready, "a is ready", limit=60)
         await settled(a)
-        assert {each["data"]["writer"] for each in await work.done("1")} == {"a"}
+        assert {each["data"]["writer"] for each in await work.done("1", limit)} == {"a"}
         async with replicas.replica("b", **more) as b, replicas.replica("c", **more) as c:  # type: ignore[arg-type]
             async with anyio.create_task_group() as tasks:  # hand-over while there is work
                 tasks.start_soon(work.each, "patch", "2")
                 await settled(a, b, c)
-            await work.done("2")
+            await work.done("2", limit)
             await work.each("patch", "3")
-            writers = Counter(each["data"]["writer"] for each in await work.done("3"))
+            writers = Counter(each["data"]["writer"] for each in await work.done("3", limit))
             assert writers.keys() == {"a", "b", "c"}
             await each_caches_its_own(work, a, b, c)
             async with anyio.create_task_group() as tasks:
@@ -145,7 +145,7 @@ async def join_leave_and_die(replicas: Replicas, count: int) -> None:
                 work.note_killed(c.running.process.pid)
                 assert await b.end(signal.SIGTERM) == 0
             await settled(a)
-            assert len(await work.done("4")) == count
+            assert len(await work.done("4", limit)) == count
         leases = await replicas.client.live.list(LEASE, namespace=replicas.namespace)
         present = [each for each in leases if REPLICA in (each["metadata"].get("labels") or {})]
         assert len(present) == 2, "b has taken its own Lease away; c could not"

@@ -1,0 +1,125 @@
+"""What shards cost and give: one and two processes of one machine on the same objects, beside each other; and a proof.
+
+    python -m tests.bench.bench_shards                    # 5,000 objects of 8 KB, on a real API server
+    python -m tests.bench.bench_shards --proof            # three processes that join, leave and die during the work
+
+Each object needs one write. Wall time is from the command to the last write, CPU that of the processes, memory what
+each has more at the end than one that watches an empty namespace. With `--proof`, each process notes the begin and end
+of each run: no two have had an object at once, and all were done. Needs KUBEBUILDER_ASSETS.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+
+from kopylite.testing import EnvTest
+from tests.elections.cluster import TIMES, Replica, Replicas, playing
+from tests.elections.work import TARGET, Work, join_leave_and_die
+from tests.operators import children_of, eventually
+
+SHARDS = "12"
+LIMIT = 900.0
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Of one round; memory in MiB, of each process."""
+
+    wall: float
+    cpu: float
+    memory: list[float]
+    cached: list[int]
+
+
+def cpu_of(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def memory_of(pid: int) -> float:
+    """What is its own alone: pages of libraries, which all processes share, are no part of it."""
+    rows = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return sum(int(row.split()[1]) for row in rows if row.startswith("Private")) / 1024
+
+
+async def play(replicas: Replicas, processes: int, objects: int) -> Figures:
+    """Let some processes do what is there."""
+    began = time.monotonic()
+    async with replicas.replica(
+        "p", "--processes", str(processes), "--shards", SHARDS, target=TARGET, times=TIMES
+    ) as p:
+        await eventually(lambda: p.running.address, "the parent listens", limit=LIMIT)
+
+        async def all_done() -> bool:
+            return await p.running.sum_of("controller_runtime_reconcile_total", result="success") >= objects
+
+        await eventually(all_done, "all objects are done", limit=LIMIT)
+        wall = time.monotonic() - began
+
+        async def settled() -> bool:
+            held = [await p.running.sum_of("kopylite_shards_held", process=str(n + 1)) for n in range(processes)]
+            return sum(held) == int(SHARDS) and max(held) - min(held) <= 1
+
+        await eventually(settled, "each has its fair part", limit=LIMIT)
+        children = children_of(p.running.process.pid)
+        found = Figures(wall, sum(map(cpu_of, children)), [*map(memory_of, children)], await cached(p, processes))
+        assert await p.end(signal.SIGTERM, limit=120) == 0
+        return found
+
+
+async def cached(p: Replica, processes: int) -> list[int]:
+    numbers = [str(number + 1) for number in range(processes)]
+    return [int(await p.running.sum_of("kopylite_informer_objects", kind="ConfigMap", process=n)) for n in numbers]
+
+
+async def compare(cluster: EnvTest, objects: int, size: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        async with playing(cluster, Path(folder), lease=False) as replicas:
+            base = (await play(replicas, 1, 0)).memory[0]
+        print(f"a process without objects: {base:.0f} MiB of its own", flush=True)
+        for processes in (1, 2, 3):
+            async with playing(cluster, Path(folder), lease=False) as replicas:
+                work = Work(replicas, objects, size)
+                await work.each("create", "1")
+                found = await play(replicas, processes, objects)
+                await work.done("1")
+                more = ", ".join(f"{each - base:.0f}" for each in found.memory)
+                print(
+                    f"| {processes} | {found.wall:.1f} s | {found.cpu:.1f} s | {more} MiB | {found.cached} objects |",
+                    flush=True,
+                )
+
+
+async def prove(cluster: EnvTest, objects: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        began = time.monotonic()
+        async with playing(cluster, Path(folder), lease=False) as replicas:
+            await join_leave_and_die(replicas, objects, limit=LIMIT)
+            runs = (Path(folder) / "runs").read_text().count("begins")
+        print(
+            f"{objects} objects, four times, by up to three processes that joined, left and died: {runs} runs, none of "
+            f"an object that another process ran, all done, in {time.monotonic() - began:.0f} s"
+        )
+
+
+async def main(objects: int, size: int, *, proof: bool) -> None:
+    async with EnvTest(start_timeout=200) as cluster:
+        await (prove(cluster, objects) if proof else compare(cluster, objects, size))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--objects", type=int, default=5000)
+    parser.add_argument("--bytes", type=int, default=8192)
+    parser.add_argument("--proof", action="store_true")
+    arguments = parser.parse_args()
+    anyio.run(lambda: main(arguments.objects, arguments.bytes, proof=arguments.proof))
