@@ -30,6 +30,7 @@ examples:
 
 Without --rbac-from, what is read is taken from the declarations, and what is written is assumed: patches of the own
 kind and its status, and every write of the kinds in owns=. --check writes nothing; its code is 1 for a difference.
+--helm writes a chart in place of the manifests; but for the Namespace it renders to the same objects.
 Files that this command did not make, or that were edited since, are never replaced without --force.
 """
 
@@ -63,7 +64,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add("--rbac-from", metavar="FILE", type=Path, action="append", default=[],
         help="a recording of `pytest --kopylite-rbac FILE`; repeatable")  # fmt: skip
     add("--service-monitor", action="store_true", help="add a ServiceMonitor for the Prometheus operator")
-    add("--kustomize", action="store_true", help="add a kustomization.yaml")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--kustomize", action="store_true", help="add a kustomization.yaml")
+    form.add_argument("--helm", action="store_true", help="write a Helm chart; its values have the above as defaults")
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--output-dir", metavar="DIR", type=Path, help="write files, instead of printing them")
     where.add_argument("--check", metavar="DIR", type=Path, help="compare with the files of a folder")
@@ -76,6 +79,8 @@ def run(args: argparse.Namespace, signals: StopSignals) -> int:
     from kopylite.deploy.folder import made_files, write_files
 
     try:
+        if args.helm and not args.output_dir and not args.check:
+            raise UsageError("a chart is a folder: name it by --output-dir, or by --check")
         files = _files(load_apps(args.target), args)
         if args.check:
             found = list(differences(made_files(args.check), files))
@@ -95,6 +100,7 @@ def run(args: argparse.Namespace, signals: StopSignals) -> int:
 
 def _files(apps: list[App], args: argparse.Namespace) -> dict[str, str]:
     from kopylite.deploy import needs_of
+    from kopylite.deploy.chart import NAMESPACE, chart
     from kopylite.deploy.folder import marked
     from kopylite.deploy.hooks import converted, webhook_service
     from kopylite.deploy.manifests import Shipment, kustomization, manifests
@@ -104,7 +110,9 @@ def _files(apps: list[App], args: argparse.Namespace) -> dict[str, str]:
 
     check_apps(apps)
     namespace = args.namespace[0] if args.namespace else apps[0].name
-    watched, webhooks = tuple(dict.fromkeys(args.watch_namespace)), webhook_service(apps)
+    home = NAMESPACE if args.helm else namespace
+    watched = tuple(dict.fromkeys(home if name == namespace else name for name in args.watch_namespace))
+    webhooks = webhook_service(apps)
     options = Options(namespaces=watched, shards=args.shards, webhook_manage=bool(webhooks))
     elected = any(elects(app, options) for app in apps)
     replicas = args.replicas or (2 if elected else 1)
@@ -113,7 +121,7 @@ def _files(apps: list[App], args: argparse.Namespace) -> dict[str, str]:
     recording = Recording()
     for path in args.rbac_from:
         recording.merge(Recording.read(path))
-    needs = needs_of(apps, options, namespace, recording)
+    needs = needs_of(apps, options, home, recording)
     if needs.assumed:
         print(
             f"kopylite manifests: note: writes of {', '.join(needs.assumed)} are assumed, for none were recorded; "
@@ -121,16 +129,17 @@ def _files(apps: list[App], args: argparse.Namespace) -> dict[str, str]:
             file=sys.stderr,
         )
     deployment = Shipment(
-        name=apps[0].name, targets=tuple(args.target), image=args.image, namespace=namespace, watched=watched,
+        name=apps[0].name, targets=tuple(args.target), image=args.image, namespace=home, watched=watched,
         replicas=replicas, elect=elect or any(app.leader_election for app in apps), shards=args.shards,
         several=elect or elected, webhooks=webhooks,
     )  # fmt: skip
     crds = {crd["metadata"]["name"]: crd for app in apps for crd in crds_of_app(app)}
     shipped = converted(list(crds.values()), apps, namespace)
-    files = manifests(deployment, needs, shipped, monitor=args.service_monitor)
+    make = chart if args.helm else manifests
+    files = make(deployment, needs, shipped, monitor=args.service_monitor)
     if args.kustomize:
         files["kustomization.yaml"] = kustomization(deployment, files)
-    return {name: marked(text) for name, text in files.items()}
+    return {name: marked(name, text) for name, text in files.items()}
 
 
 def _of(parse: Callable[[str], Any]) -> Callable[[str], Any]:

@@ -24,7 +24,14 @@ def differences(found: Mapping[str, str], wanted: Mapping[str, str]) -> Iterator
 
 def _in_file(name: str, found: str, wanted: str) -> Iterator[str]:
     try:
-        there, here = _objects(found, name), _objects(wanted, name)
+        here = _objects(wanted, name)
+    except UsageError:
+        here = {}  # a chart's template
+    if not here or any(of.startswith("None ") for of in here):
+        yield f"{name}: differs"
+        return
+    try:
+        there = _objects(found, name)
     except UsageError as error:
         yield str(error)
         return

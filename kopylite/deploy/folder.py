@@ -9,19 +9,23 @@ from pathlib import Path
 from kopylite.errors import UsageError
 from kopylite.wholefiles import write_whole
 
-# The first line of each file that is ours. The hash tells one that was edited since.
-_MARK = "# Made by `kopylite manifests`: run it again instead of editing. "
+# In the first line of each file that is ours. The hash tells one that was edited since.
+_MARK = "Made by `kopylite manifests`: run it again instead of editing. "
+# By the end of a file's name: what is before the mark and behind the hash, and what of the text they stand for.
+_COMMENTS = {".json": ('{ "$comment": "', '",\n', "{\n"), ".txt": ("{{- /* ", " */}}\n", ""), "": ("# ", "\n", "")}
 
 
-def marked(text: str) -> str:
-    """A file's text under a line that says who made it."""
-    return f"{_MARK}{_hash(text)}\n{text}"
+def marked(name: str, text: str) -> str:
+    """A file's text under a line that says who made it: a comment of YAML or a chart's template, a key of JSON."""
+    begin, end, instead = _COMMENTS.get(Path(name).suffix, _COMMENTS[""])
+    rest = text.removeprefix(instead)
+    return f"{begin}{_MARK}{_hash(rest)}{end}{rest}"
 
 
 def is_ours(text: str) -> bool:
     """Whether a file is as it was made: nobody has edited it."""
     first, _, rest = text.partition("\n")
-    return first == f"{_MARK}{_hash(rest)}"
+    return f"{_MARK}{_hash(rest)}" in first
 
 
 def write_files(folder: Path, files: Mapping[str, str], *, force: bool = False) -> list[Path]:
@@ -51,8 +55,8 @@ def write_files(folder: Path, files: Mapping[str, str], *, force: bool = False) 
 def made_files(folder: Path) -> dict[str, str]:
     """The texts of all files below a folder that this command has made, edited or not, by their relative paths."""
     found = {}
-    for path in sorted(folder.rglob("*.yaml")):
-        if path.is_file() and (text := _text(path)).startswith(_MARK):
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and _MARK in (text := _text(path)).partition("\n")[0]:
             found[path.relative_to(folder).as_posix()] = text
     return found
 

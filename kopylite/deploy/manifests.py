@@ -59,14 +59,21 @@ def manifests(deployment: Shipment, needs: Needs, crds: Sequence[Object], *, mon
     """The files, by name; in the order of their names they can be applied."""
     from kopylite.objects.yamlwrite import to_yaml
 
-    files: dict[str, Sequence[Object]] = {
+    files = documents(deployment, needs, crds, monitor=monitor)
+    return {name: to_yaml(objects) for name, objects in files.items() if objects}
+
+
+def documents(
+    deployment: Shipment, needs: Needs, crds: Sequence[Object], *, monitor: bool = False
+) -> dict[str, Sequence[Object]]:
+    """What is in each file."""
+    return {
         "00-namespace.yaml": [] if deployment.namespace == DEFAULT else [_namespace(deployment)],
         "10-crds.yaml": crds,
         "20-rbac.yaml": access(deployment, needs.permissions),
         "30-operator.yaml": [*_leases(deployment, needs), _workload(deployment), *_around(deployment)],
         "40-monitoring.yaml": [_monitor(deployment)] if monitor else [],
     }
-    return {name: to_yaml(documents) for name, documents in files.items() if documents}
 
 
 def kustomization(deployment: Shipment, files: Iterable[str]) -> str:
@@ -124,7 +131,7 @@ def _workload(deployment: Shipment) -> Object:
         "containers": [_container(deployment)],
         "volumes": [{"name": "tmp", "emptyDir": {}}],
     }
-    if deployment.replicas > 1:
+    if deployment.several:
         pod["topologySpreadConstraints"] = [
             {
                 "maxSkew": 1,
