@@ -87,7 +87,7 @@ PURE = {
     "diagnostics/hotloop.py", "redaction/", "manager/options.py", "manager/health.py", "app.py",
     "supervision/restarts.py", "supervision/exposition.py",
     "starter/naming.py", "deploy/calls.py", "deploy/needs.py", "deploy/rules.py", "deploy/hooks.py",
-    "deploy/manifests.py",
+    "deploy/manifests.py", "deploy/chart.py",
     "apiserver/schema/", "apiserver/patching/", "apiserver/builtin/", "apiserver/printers/", "apiserver/resources/",
     "apiserver/request/", "apiserver/openapi/", "apiserver/crd/columns.py", "apiserver/crd/custom_resources.py",
     "apiserver/crd/definitions.py", "apiserver/crd/validation.py", "apiserver/admission/quota_usage.py",

@@ -100,12 +100,16 @@ class Registration:
                 )
 
     async def _apply_conversion(self, name: str, place: WebhookPlace) -> bool:
-        if await self._client.live.find(CRD, name) is None:
+        crd = await self._client.live.find(CRD, name)
+        if crd is None:
             return False
-        crd = Unstructured(apiVersion=CRD.api_version, kind=CRD.kind, metadata={"name": name})
-        crd["spec"] = {"conversion": conversion_of(place)}
-        # Whoever wrote the CRD has got "no conversion" as a default, and owns it.
-        await self._client.apply(crd, force=True, field_manager=f"{self._name}-conversion")
+        # No apply: whoever wrote the CRD owns what is there, be it "no conversion" or, with the other way to reach
+        # webhooks, a Service or URL that an apply would leave beside ours.
+        conversion = conversion_of(place)
+        config = {"url": None, "service": None} | conversion["webhook"]["clientConfig"]
+        conversion["webhook"]["clientConfig"] = config
+        manager = f"{self._name}-conversion"
+        await self._client.live.patch(crd, {"spec": {"conversion": conversion}}, field_manager=manager)
         return True
 
 
