@@ -9,10 +9,20 @@ from typing import Any
 import anyio
 import msgspec
 
-from kopylite.boundary import WEBHOOK, CallFailed, Guard, printable, say
+from kopylite.boundary import WEBHOOK, CallFailed, Guard, printable, say, show
 from kopylite.clock import Clock
-from kopylite.errors import DecodeError, EncodeError, ForgottenAwait, GatewayTimeout, InternalError, Invalid
+from kopylite.errors import (
+    DecodeError,
+    EncodeError,
+    ForgottenAwait,
+    GatewayTimeout,
+    InternalError,
+    Invalid,
+    RegistrationError,
+    UsageError,
+)
 from kopylite.objects import Unstructured, wire_of
+from kopylite.objects.wirevalues import wire_value
 from kopylite.reconcile import Context, Environment, Request
 from kopylite.reconcile.context import RUNNING
 from kopylite.webhooks.edits import carried, patch_of
@@ -60,9 +70,14 @@ class Judge:
         async def call(context: Context, review: Review[Any]) -> Denied | None:
             RUNNING.set(context)  # in a context of its own, which ends with the call: see Guard
             try:
-                await spec.function(context, review)
+                returned = await spec.function(context, review)
             except Denied as denied:
                 return denied
+            if returned is not None:
+                raise UsageError(
+                    f"it returned {show(returned)}; it has to return nothing: to refuse, `raise Denied(...)`; a "
+                    "mutator edits review.object"
+                )
             if context.forgotten:
                 raise ForgottenAwait("; ".join(context.forgotten))
             return review.denial()
@@ -88,6 +103,7 @@ class Judge:
                 text = f"the webhook was not done within {deadline_of(timeout):g} s; nothing was decided"
                 logger.error("%s: %s", Review(request, Unstructured).shown(), text)
                 raise _Refused(GatewayTimeout(text).to_status())
+            return answer_to(request.uid, patch=patch, warnings=warnings, audit=audit)
         except _Refused as refused:
             return answer_to(request.uid, status=refused.status, warnings=warnings, audit=audit)
         except Exception:  # of the machinery; an answer without a verdict could become an allow by failurePolicy
@@ -95,7 +111,6 @@ class Judge:
             self._on_crash()
             status = InternalError("the webhook could not answer; the log of the operator says why").to_status()
             return answer_to(request.uid, status=status, warnings=warnings, audit=audit)
-        return answer_to(request.uid, patch=patch, warnings=warnings, audit=audit)
 
     async def _reviewed(
         self, request: AdmissionRequest, warnings: list[str], audit: dict[str, str]
@@ -112,11 +127,24 @@ class Judge:
             review: Review[Any] = Review(request, spec.kind, self._environment.client)
             review.warnings, review.audit = warnings, audit
             changes = spec.role == "mutate" and came is not None
-            shown = _wire(review) if changes else None
+            shown = self._wire(guard.name, review) if changes else None
             await self._call(guard, review)
             if changes:
-                now = carried(now, shown, _wire(review))
+                now = carried(now, shown, self._wire(guard.name, review))
         return patch_of(begun, now)
+
+    def _wire(self, name: str, review: Review[Any]) -> Any:
+        """The object as it is now. What a function put into it and is nothing that can be sent, is its fault."""
+        try:
+            # Through JSON: what the function goes on to change must not be in what it was shown.
+            return msgspec.json.decode(msgspec.json.encode(wire_value(wire_of(review.object))))
+        except DecodeError as error:
+            raise _Refused(_misfit(error)) from None
+        except (EncodeError, RegistrationError) as error:
+            self._on_crash()
+            text = printable(f"webhook {name}: what it made of the object cannot be sent: {say(error)}", 2000)
+            logger.error("%s: %s", review.shown(), text)
+            raise _Refused(InternalError(text).to_status()) from None
 
     async def _call(self, guard: Guard[[Context, Review[Any]], Denied | None], review: Review[Any]) -> None:
         about = Request(review.namespace, review.name)
@@ -149,16 +177,6 @@ def _decoded(raw: bytes) -> Any:
         return msgspec.json.decode(raw)
     except (msgspec.DecodeError, RecursionError) as error:
         raise _Refused(Invalid(f"the object cannot be read: {type(error).__name__}").to_status()) from None
-
-
-def _wire(review: Review[Any]) -> Any:
-    try:
-        # Through JSON: what the function goes on to change must not be in what it was shown.
-        return msgspec.json.decode(msgspec.json.encode(wire_of(review.object)))
-    except DecodeError as error:
-        raise _Refused(_misfit(error)) from None
-    except EncodeError as error:
-        raise _Refused(InternalError(printable(say(error))).to_status()) from None
 
 
 def _misfit(error: DecodeError) -> dict[str, Any]:

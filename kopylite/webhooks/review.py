@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
@@ -11,7 +11,7 @@ from kopylite.boundary import printable
 from kopylite.errors import Cause, Forbidden, Invalid, KopyliteError, UsageError
 from kopylite.objects import Kind, Unstructured, adapter_of, kind_of
 from kopylite.webhooks.edits import at_path, same
-from kopylite.webhooks.reviews import AdmissionRequest, GroupVersionKind, UserInfo, present
+from kopylite.webhooks.reviews import AdmissionRequest, GroupVersionKind, UserInfo, present, text_of
 
 if TYPE_CHECKING:
     from kopylite.client import Client
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SUBJECT_ACCESS_REVIEW = Kind("authorization.k8s.io/v1", "SubjectAccessReview", "subjectaccessreviews", False)
+# Of a denial; who asks is a person.
+MAX_MESSAGE = 4000
+MAX_CAUSES = 100
 # Sub-resources whose objects are those of the kind itself.
 _WHOLE = ("", "status", "ephemeralcontainers", "resize")
 
@@ -216,13 +219,17 @@ class Review(Generic[T]):
 def status_of(denied: Denied, request: AdmissionRequest) -> dict[str, Any]:
     """The Status of a denial."""
     if not denied.causes:
-        return Forbidden(printable(str(denied)) or "denied, and not told why").to_status()
-    shown = [f"{cause.field}: {cause.message}" if cause.field else cause.message for cause in denied.causes]
+        told = denied.message if denied.args == (denied.message,) else str(denied)
+        return Forbidden(text_of(told, MAX_MESSAGE) or "denied, and not told why").to_status()
+    causes = [
+        Cause(cause.reason, text_of(cause.message, MAX_MESSAGE), text_of(cause.field, 500))
+        for cause in denied.causes[:MAX_CAUSES]
+    ]
+    shown = [f"{cause.field}: {cause.message}" if cause.field else cause.message for cause in causes]
     listed = shown[0] if len(shown) == 1 else f"[{', '.join(shown)}]"
     kind = f"{request.kind.kind}.{request.kind.group}" if request.kind.group else request.kind.kind
     details = {"name": request.name, "group": request.kind.group, "kind": request.kind.kind}
     text = printable(f'{kind} "{request.name}" is invalid: {listed}', 8000)
-    causes: Sequence[Cause] = denied.causes
     return Invalid(text, details={k: v for k, v in details.items() if v}, causes=causes).to_status()
 
 

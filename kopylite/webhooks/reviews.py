@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from kopylite.boundary import printable, read
+from kopylite.boundary import printable, read, show
 from kopylite.errors import BadRequest
 
 API_VERSION = "admission.k8s.io/v1"
@@ -17,6 +17,7 @@ KIND = "AdmissionReview"
 # The API server cuts longer ones, and drops what comes after this much of all.
 MAX_WARNING = 4096
 MAX_WARNINGS_TOTAL = 8192
+MAX_ANNOTATION = 10_000
 
 _NULL = msgspec.Raw(b"null")
 
@@ -138,17 +139,25 @@ def answer_to(
     if warnings:
         response["warnings"] = _shortened(warnings)
     if audit:
-        response["auditAnnotations"] = dict(audit)
+        response["auditAnnotations"] = {
+            text_of(key, 300): text_of(value, MAX_ANNOTATION) for key, value in audit.items()
+        }
     return msgspec.json.encode({"kind": KIND, "apiVersion": API_VERSION, "response": response})
 
 
+def text_of(value: object, limit: int) -> str:
+    """What a function gave for a text, as one: an answer with anything else in it is none to the API server, and may
+    then count as an allow by the failure policy."""
+    return printable(value if isinstance(value, str) else show(value), limit)
+
+
 def _shortened(warnings: Sequence[str]) -> list[str]:
-    shown: list[str] = []
+    shown: dict[str, None] = {}
     total = 0
-    for warning in dict.fromkeys(warnings):
-        text = printable(warning, MAX_WARNING)
-        total += len(text)
+    for warning in warnings:
+        text = " ".join(text_of(warning, MAX_WARNING).splitlines())  # it becomes a header
+        total += len(text) if text not in shown else 0
         if total > MAX_WARNINGS_TOTAL:
             break
-        shown.append(text)
-    return shown
+        shown[text] = None
+    return list(shown)

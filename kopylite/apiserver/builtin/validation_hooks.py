@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from kopylite.apiserver.builtin import checks
 from kopylite.apiserver.builtin.admission_types import REQUEST
 from kopylite.apiserver.builtin.checks import Errors, Object
-from kopylite.apiserver.schema.cel.overloads import type_name
+from kopylite.apiserver.schema.cel.overloads import VALUE_NAMES, type_name
 from kopylite.apiserver.schema.cel.program import CompileProblem, Program
 from kopylite.apiserver.schema.cel.shapes import DYN, Shape
 from kopylite.apiserver.schema.field_errors import duplicate, invalid, required, too_many
@@ -19,7 +19,7 @@ from kopylite.apiserver.schema.names import (
 )
 
 HOOK_VARIABLES: Mapping[str, Shape] = {"object": DYN, "oldObject": DYN, "request": REQUEST, "authorizer": DYN}
-_GO_NAMES = {"null": "null_type"}
+_GO_NAMES = {"null": "null_type", **VALUE_NAMES}
 _OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 
 

@@ -15,6 +15,7 @@ from kopylite.errors import api_error
 
 _SERVICE_ACCOUNTS = ("system:serviceaccounts", "system:serviceaccounts:kube-system")
 MERGE, JSON_PATCH = "application/merge-patch+json", "application/json-patch+json"
+APPLY = "application/apply-patch+yaml"
 
 
 class Actor:

@@ -10,6 +10,7 @@ from typing import Protocol, Self
 from kopylite.apiserver.controllers.aggregation import ClusterRoleAggregator
 from kopylite.apiserver.controllers.garbage import GarbageCollector
 from kopylite.apiserver.controllers.namespaces import NamespaceController
+from kopylite.apiserver.controllers.policy_status import PolicyStatusController
 from kopylite.apiserver.controllers.publisher import NamespacePublisher
 from kopylite.apiserver.controllers.quotas import QuotaController
 from kopylite.apiserver.core import Core
@@ -29,7 +30,10 @@ class BackgroundController(Protocol):
 
 
 # As kube-controller-manager names them, without "-controller"; namespace-publisher stands for its two publishers.
-NAMES = ("clusterrole-aggregation", "garbage-collector", "namespace", "namespace-publisher", "resourcequota")
+NAMES = (
+    "clusterrole-aggregation", "garbage-collector", "namespace", "namespace-publisher", "resourcequota",
+    "validatingadmissionpolicy-status",
+)  # fmt: skip
 
 
 class Controllers:
@@ -50,6 +54,7 @@ class Controllers:
             "namespace": lambda: NamespaceController(core),
             "namespace-publisher": lambda: NamespacePublisher(core, certificate),
             "resourcequota": lambda: QuotaController(core),
+            "validatingadmissionpolicy-status": lambda: PolicyStatusController(core),
         }
         if unknown := sorted(set(names) - set(makers)):
             raise UsageError(f"there is no controller {unknown[0]!r}; there are {', '.join(NAMES)}")

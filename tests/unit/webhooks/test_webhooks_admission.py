@@ -6,13 +6,19 @@ import base64
 import json
 import logging
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from kopylite import App, Context, CustomResource, Kind, Review, Unstructured
+from kopylite.errors import BadRequest
 from kopylite.reconcile import Environment
 from kopylite.webhooks.admission import Judge, deadline_of
 from kopylite.webhooks.review import Denied
@@ -287,3 +293,161 @@ async def test_log_lines_of_a_function_say_what_it_is_about(caplog: pytest.LogCa
     [record] = [record for record in caplog.records if record.message == "hello"]
     fields: Any = record.__dict__["fields"]
     assert (fields["namespace"], fields["name"]) == ("default", "a")
+
+
+class Odd(BaseModel):
+    name: str = "x"
+
+
+ODD: list[tuple[Any, Any]] = [
+    (datetime(2026, 1, 2, tzinfo=UTC), "2026-01-02T00:00:00Z"),
+    (timedelta(minutes=90), "1h30m0s"),
+    (Decimal("1.5"), "1.5"),
+    ({"b", "a"}, ["a", "b"]),
+    (("a", 1), ["a", 1]),
+    (b"key", "a2V5"),
+    (Odd(name="y"), {"name": "y"}),
+    (2.0, 2),
+]
+
+
+@pytest.mark.parametrize(("value", "sent"), ODD, ids=lambda value: type(value).__name__)
+async def test_what_stands_for_a_value_of_the_api_is_sent_as_that(value: Any, sent: Any) -> None:
+    async def change(ctx: Context, review: Review[Unstructured]) -> None:
+        review.object["data"]["odd"] = value
+
+    came = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"kept": "yes"}}
+    now = patched(came, await answered(mutating(change, kind=CONFIG_MAP), review_of(came)))
+    assert now["data"] == {"kept": "yes", "odd": sent}
+
+
+def _endless() -> Any:
+    loop: list[Any] = []
+    loop.append(loop)
+    return loop
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        (float("nan"), "data.odd is nan"),
+        (2**64, "data.odd is an integer beyond 64 bits"),
+        ({1: "x"}, "data.odd has a key that is no text"),
+        (datetime(2026, 1, 2), "data.odd is a time without a zone"),
+        ("\ud800", "data.odd"),
+        (object(), "data.odd"),
+        ((n for n in [1]), "data.odd"),
+        (_endless(), "contains itself"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+async def test_what_cannot_be_sent_is_a_500_that_names_the_function_and_the_field(value: Any, why: str) -> None:
+    async def spoil(ctx: Context, review: Review[Unstructured]) -> None:
+        review.object["data"] = {"odd": value}
+
+    came = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {}}
+    answer = await answered(mutating(spoil, kind=CONFIG_MAP), review_of(came))
+    assert (answer["allowed"], answer["status"]["code"]) == (False, 500)
+    assert "webhook spoil: " in answer["status"]["message"]
+    assert why in answer["status"]["message"]
+    assert "patch" not in answer
+
+
+@pytest.mark.parametrize("value", [None, 7, [], object()], ids=lambda value: type(value).__name__)
+async def test_an_object_that_is_none_is_a_500(value: Any) -> None:
+    async def replace(ctx: Context, review: Review[Any]) -> None:
+        review.object = value
+
+    answer = await answered(mutating(replace), review_of(shop()))
+    assert (answer["allowed"], answer["status"]["code"]) == (False, 500)
+
+
+ANYTHING = st.one_of(st.text(), st.none(), st.integers(), st.binary(), st.just(object()), st.just("\ud800\x00\n\x1b["))
+
+
+@given(message=ANYTHING, field=ANYTHING, warning=ANYTHING, key=ANYTHING)
+def test_whatever_a_function_says_no_with_it_is_a_no(message: Any, field: Any, warning: Any, key: Any) -> None:
+    """An answer that the API server could not read might count as an allow."""
+
+    async def refuse(ctx: Context, review: Review[Any]) -> None:
+        review.warnings.append(warning)
+        review.audit[key] = warning
+        raise Denied(message, field=field) if field else Denied(message)
+
+    answer = anyio.run(answered, validating(refuse), review_of(shop()))
+    assert answer["allowed"] is False
+    status = answer["status"]
+    texts = [status["message"], *answer.get("warnings", []), *answer.get("auditAnnotations", {}).items()]
+    texts += [text for cause in status.get("details", {}).get("causes", []) for text in cause.values()]
+    flat = [part for text in texts for part in (text if isinstance(text, tuple) else (text,))]
+    assert all(isinstance(text, str) and "\x1b" not in text for text in flat)
+    assert all("\n" not in text for text in answer.get("warnings", []))
+
+
+async def test_a_huge_denial_is_cut() -> None:
+    async def refuse(ctx: Context, review: Review[Any]) -> None:
+        raise Denied("x" * 10**6, fields={f"spec.a{number}": "y" * 10**5 for number in range(1000)})
+
+    assert len(json.dumps(await answered(validating(refuse), review_of(shop())))) < 10**6
+
+
+async def test_a_function_that_returns_something_does_not_allow(caplog: pytest.LogCaptureFixture) -> None:
+    async def check(ctx: Context, review: Review[Any]) -> Any:
+        return False
+
+    answer = await answered(validating(check), review_of(shop()))
+    assert (answer["allowed"], answer["status"]["code"]) == (False, 500)
+    assert "it returned False; it has to return nothing: to refuse, `raise Denied(...)`" in caplog.text
+
+
+async def test_reviews_at_the_same_time_share_nothing() -> None:
+    async def check(ctx: Context, review: Review[Shop]) -> None:
+        name = review.object.metadata.name
+        review.warn(name)
+        review.audit["name"] = name
+        await anyio.lowlevel.checkpoint()
+        review.object.spec.size += 1
+        if int(name) % 2:
+            review.deny(name)
+
+    app, answers = validating(check), dict[str, Any]()
+    environment = Environment(app.name, None, logger=logging.getLogger("shop"))  # type: ignore[arg-type]
+    judge = Judge(app.hooks, environment)
+
+    async def ask(name: str) -> None:
+        body = review_of({**shop(), "metadata": {"name": name}}, name=name, uid=name)
+        answers[name] = json.loads(await judge.answer(body, 10))["response"]
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(50):
+            tasks.start_soon(ask, str(number))
+    for name, answer in answers.items():
+        assert (answer["uid"], answer["warnings"], answer["auditAnnotations"]) == (name, [name], {"name": name})
+        assert answer["allowed"] is (int(name) % 2 == 0)
+
+
+async def test_the_old_object_of_a_create_is_none_and_a_delete_has_no_object() -> None:
+    seen: list[Any] = []
+
+    async def check(ctx: Context, review: Review[Shop]) -> None:
+        seen.append((review.operation, review.old and review.old.spec.image, review.object.spec.image))
+
+    app = validating(check, operations=("create", "update", "delete"))
+    await answered(app, review_of(shop()))
+    await answered(app, review_of(shop(image="y:2"), shop(), "UPDATE"))
+    await answered(app, review_of(None, shop(), "DELETE"))
+    assert seen == [("create", None, "x:1"), ("update", "x:1", "y:2"), ("delete", "x:1", "x:1")]
+
+
+@pytest.mark.parametrize("depth", [300, 2000, 100_000])
+async def test_a_deep_object_is_answered(depth: int) -> None:
+    async def change(ctx: Context, review: Review[Unstructured]) -> None:
+        review.object["data"]["x"] = "y"
+
+    body = review_of({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {}, "data": {"a": 1}})
+    deep = body.replace(b'"a": 1', b'"a": ' + b"[" * depth + b"]" * depth)
+    try:
+        answer = await answered(mutating(change, kind=CONFIG_MAP), deep)
+    except BadRequest:
+        return
+    assert answer["allowed"] is ("patch" in answer)

@@ -33,7 +33,8 @@ _SIGNATURES: dict[str, Sequence[tuple[str, ...]]] = {
     "isQuantity": _ON_STRING, "quantity": _ON_STRING, "isURL": _ON_STRING, "url": _ON_STRING, "isIP": _ON_STRING,
     "isCIDR": _ON_STRING, "cidr": _ON_STRING,
 }  # fmt: skip
-_NAMES = {"timestamp": "google.protobuf.Timestamp", "duration": "google.protobuf.Duration"}
+# What the value of an expression is called.
+VALUE_NAMES = {"timestamp": "google.protobuf.Timestamp", "duration": "google.protobuf.Duration"}
 
 
 def type_name(shape: Shape) -> str:
@@ -45,7 +46,7 @@ def type_name(shape: Shape) -> str:
         if not element:
             return ""
         return f"list({element})" if shape.kind == "list" else f"map(string, {element})"
-    return _NAMES.get(shape.kind, shape.kind)
+    return shape.kind
 
 
 def operator_problem(operator: str, left: Shape, right: Shape) -> str:

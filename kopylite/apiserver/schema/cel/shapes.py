@@ -65,31 +65,35 @@ DYN = Shape("dyn")
 _STRING = Shape("string", most=_MAX_TEXT)
 
 
-def shape_of(schema: SchemaNode, *, root: bool = False) -> Shape | None:
+def shape_of(schema: SchemaNode, *, root: bool = False, within: tuple[SchemaNode, ...] = ()) -> Shape | None:
     """The shape of values of a schema; None if expressions must not see them (their schema says too little).
 
     Args:
+        within: the schemas around it: of what contains itself, the inner one is not seen.
         root: the schema is that of a whole object: apiVersion, kind, metadata.name and metadata.generateName are
             there even if undeclared, and nothing else of metadata.
     """
     if schema.int_or_string:
         return replace(DYN, most=_text_size(schema), least_bytes=1)
-    kind = schema.type
+    if any(schema is one for one in within):
+        return None
+    kind, within = schema.type, (*within, schema)
     if kind == "array":
-        element = None if schema.items is None else shape_of(schema.items, root=schema.items.embedded)
+        items = schema.items
+        element = None if items is None else shape_of(items, root=items.embedded, within=within)
         if element is None:
             return None
         most = _limit(schema, "maxItems", _MAX_TEXT // (element.least_bytes + 1))
         return Shape("list", element=element, list_type=schema.list_type, keys=schema.list_map_keys, most=most)
     if kind == "object":
         if schema.additional is not None:
-            element = shape_of(schema.additional, root=schema.additional.embedded)
+            element = shape_of(schema.additional, root=schema.additional.embedded, within=within)
             if element is None:
                 return None
             return Shape(
                 "map", element=element, most=_limit(schema, "maxProperties", _MAX_TEXT // (element.least_bytes + 6))
             )
-        return _object(schema, root)
+        return _object(schema, root, within)
     if kind == "string":
         return Shape(
             _STRINGS.get(schema.format, "string"), most=_text_size(schema), least_bytes=_LEAST.get(schema.format, 2)
@@ -113,12 +117,12 @@ def _text_size(schema: SchemaNode) -> int:
     return max(texts) if schema.raw.get("enum") and not schema.int_or_string else _MAX_TEXT
 
 
-def _object(schema: SchemaNode, root: bool) -> Shape:
+def _object(schema: SchemaNode, root: bool, within: tuple[SchemaNode, ...]) -> Shape:
     found = {}
     # An object takes at least what its required fields take.
     least = 2
     for name, inner in schema.properties.items():
-        shape = shape_of(inner, root=inner.embedded)
+        shape = shape_of(inner, root=inner.embedded, within=within)
         escaped = escape(name)
         if shape is not None and escaped is not None:
             found[escaped] = (name, shape)
