@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 # Back-dated, so that a certificate made just now is valid on a clock that is a little behind.
 _SKEW = timedelta(minutes=5)
+# One from so far in the future was made by a clock that was wrong. No two clocks that work differ as much.
+_FUTURE = timedelta(days=1)
 _BEGIN = b"-----BEGIN CERTIFICATE-----"
 
 
@@ -158,7 +160,7 @@ class Authority:
         for part in bundle.split(_BEGIN)[1:]:
             try:
                 certificate = x509.load_pem_x509_certificate(_BEGIN + part)
-                if certificate.not_valid_after_utc > now:
+                if certificate.not_valid_after_utc > now > certificate.not_valid_before_utc - _FUTURE:
                     found.append(_pem(certificate))
             except Exception:
                 continue
@@ -182,7 +184,8 @@ class Authority:
             trusted = any(known.is_by(x509.load_pem_x509_certificate(authority)) for authority in authorities)
         except Exception:
             return None
-        return known if fits and trusted and known.left > 0 else None
+        begun = leaf.not_valid_before_utc - _FUTURE < now
+        return known if fits and trusted and begun and known.left > 0 else None
 
     def left(self, now: datetime) -> float:
         """The share of its time that is left."""

@@ -15,16 +15,28 @@ from __future__ import annotations
 
 import base64
 import binascii
+import os
 import re
 import ssl
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kopylite.errors import AlreadyExists, Conflict, KubeconfigError, NotFound, UsageError
+from kopylite.boundary import say
+from kopylite.errors import (
+    AlreadyExists,
+    ApiError,
+    Conflict,
+    Invalid,
+    KubeconfigError,
+    NotFound,
+    TransportError,
+    UsageError,
+)
 from kopylite.objects import Kind, Unstructured
 from kopylite.serving.authority import Authority
 from kopylite.wholefiles import write_private
@@ -72,15 +84,28 @@ def load_pair(context: ssl.SSLContext, pair: ServingPair) -> None:
     Raises:
         BadCertificate: it does not fit together; the context goes on with the pair that it had.
     """
-    with tempfile.TemporaryDirectory() as folder:  # the ssl module reads files only
-        chain, key = Path(folder, "tls.crt"), Path(folder, "tls.key")
-        write_private(chain, pair.chain)
-        write_private(key, pair.key)
+    with _as_file(pair.chain) as chain, _as_file(pair.key) as key:
         try:
             for each in (new_context(), context):  # a half loaded pair would serve nobody
                 each.load_cert_chain(chain, key, password=_no_password)
         except (ssl.SSLError, OSError, ValueError):
             raise BadCertificate("certificate and key are unreadable, or do not belong together") from None
+
+
+@contextmanager
+def _as_file(content: bytes) -> Iterator[str]:
+    """The path of a file: the ssl module reads nothing else. In memory where the system has that: so no key gets to a
+    disk, and a container needs none to write to."""
+    if hasattr(os, "memfd_create"):
+        with open(os.memfd_create("kopylite"), "wb") as file:
+            file.write(content)
+            file.flush()
+            yield f"/proc/self/fd/{file.fileno()}"
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "part.pem")
+        write_private(path, content)
+        yield str(path)
 
 
 def new_context() -> ssl.SSLContext:
@@ -138,7 +163,7 @@ def renewed(stored: Mapping[str, bytes], hosts: Sequence[str], now: datetime) ->
         UsageError: the package `cryptography` is not installed.
     """
     parts = {name: stored.get(name, b"") for name in _PARTS}
-    authorities = Authority.certificates(parts["ca.crt"], now)
+    authorities = Authority.certificates(parts["ca.crt"], now)[:_MOST_KNOWN]
     authority = Authority.load(authorities[0], parts["ca.key"]) if authorities else None
     if authority is None:
         authority = Authority.new("kopylite webhooks", AUTHORITY_DAYS, now)
@@ -165,6 +190,9 @@ class SecretCertificates:
     Args:
         client: reads and writes the Secret.
         hosts: that the certificate has to name.
+
+    Attributes:
+        problem: why the Secret could not be written, though there is a pair to serve with; "": it could, or need not.
     """
 
     def __init__(self, client: LiveClient, namespace: str, name: str, hosts: Sequence[str]) -> None:
@@ -172,16 +200,20 @@ class SecretCertificates:
         self._namespace = namespace
         self._name = name
         self._hosts = list(hosts)
+        self.problem = ""
         # What was good the last time, for a Secret that somebody deletes or garbles.
         self._known: dict[str, bytes] = {}
 
     async def current(self, now: datetime) -> ServingPair:
         """The pair to serve with; the Secret is written first where it has to be.
 
+        A stored pair that is still valid will do when the Secret cannot be written; `problem` says why it cannot.
+
         Raises:
-            ApiError, TransportError: the Secret could not be read or written.
+            ApiError, TransportError: the Secret could not be read, or not written, and holds nothing to serve with.
             UsageError: the package `cryptography` is not installed.
         """
+        self.problem = ""
         for _ in range(_ATTEMPTS):
             secret = await self._client.find(SECRET, self._name, namespace=self._namespace)
             stored = _data_of(secret)
@@ -191,11 +223,23 @@ class SecretCertificates:
                     await self._write(secret, wanted)
             except (AlreadyExists, Conflict, NotFound):
                 continue  # another replica was faster, or somebody deleted it
+            except (ApiError, TransportError) as error:
+                if not _servable(stored, self._hosts, now):
+                    raise
+                self.problem = (
+                    f"Secret {self._namespace}/{self._name} is to be renewed, and cannot be written: {say(error)}"
+                )
+                wanted = stored
             self._known = wanted
             return ServingPair(wanted["tls.crt"], wanted["tls.key"], wanted["ca.crt"])
         raise KubeconfigError(f"Secret {self._namespace}/{self._name} was changed by others each time it was written")
 
     async def _write(self, secret: Unstructured | None, parts: Mapping[str, bytes]) -> None:
+        if secret is not None and secret.get("immutable"):
+            raise Invalid(
+                f"Secret {self._namespace}/{self._name} is immutable, and its certificates are to be renewed: delete "
+                "it, and it is made anew"
+            )
         data = {name: base64.b64encode(value).decode() for name, value in parts.items()}
         if secret is None:
             metadata = {"name": self._name, "namespace": self._namespace}
@@ -218,3 +262,8 @@ def _data_of(secret: Unstructured | None) -> dict[str, bytes]:
 def _usable(parts: Mapping[str, bytes], now: datetime) -> bool:
     authorities = Authority.certificates(parts["ca.crt"], now)
     return bool(authorities) and Authority.load(authorities[0], parts["ca.key"]) is not None
+
+
+def _servable(parts: Mapping[str, bytes], hosts: Sequence[str], now: datetime) -> bool:
+    authorities = Authority.certificates(parts["ca.crt"], now)
+    return Authority.serving(parts["tls.crt"], parts["tls.key"], hosts, authorities, now) is not None

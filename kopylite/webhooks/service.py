@@ -253,6 +253,8 @@ class WebhookService:
         try:
             if self._settings.certs == AUTO:
                 pair = await self._certificates.current(self._clock.now())
+                if self._certificates.problem:
+                    self._tell(f"{self._certificates.problem}; the last one is still served, and it is tried again")
             else:
                 pair = await anyio.to_thread.run_sync(partial(pair_in, Path(self._settings.certs)))
             if pair != self._pair:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import ssl
+import tempfile
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kopylite.client import Client
+from kopylite.errors import Forbidden, Invalid
 from kopylite.objects import Unstructured
 from kopylite.serving.authority import Authority, CertificateAuthority
 from kopylite.testing import EmbeddedCluster
@@ -21,6 +24,7 @@ from kopylite.webhooks.certificates import (
     BadCertificate,
     SecretCertificates,
     ServingPair,
+    joined,
     load_pair,
     new_context,
     pair_in,
@@ -40,7 +44,7 @@ def trusts(bundle: bytes, parts: Mapping[str, bytes], now: datetime) -> bool:
 def test_through_the_years_every_certificate_is_trusted_by_the_bundle_before_it() -> None:
     parts = renewed({}, HOSTS, BEGIN)
     seen: set[bytes] = set()
-    for days in range(0, 365 * 4, 3):
+    for days in range(0, 365 * 4, 7):
         now = BEGIN + timedelta(days=days)
         after = renewed(parts, HOSTS, now)
         assert trusts(after["ca.crt"], after, now)
@@ -108,3 +112,89 @@ def test_a_bad_pair_is_refused_and_its_key_is_not_shown(tmp_path: Path) -> None:
     (tmp_path / "tls.crt").write_bytes(one.certificate)
     (tmp_path / "tls.key").write_bytes(one.key)
     assert pair_in(tmp_path) == ServingPair(one.certificate, one.key)
+
+
+@pytest.mark.parametrize("days", [-400, -2, 365, 3000])
+def test_a_clock_that_was_wrong_is_forgotten_when_it_is_right_again(days: int) -> None:
+    wrong = renewed({}, HOSTS, BEGIN + timedelta(days=days))
+    parts = renewed(wrong, HOSTS, BEGIN)
+    assert trusts(parts["ca.crt"], parts, BEGIN)
+    assert renewed(parts, HOSTS, BEGIN) == parts
+    if days > 1:
+        assert parts["ca.crt"] != wrong["ca.crt"], "no caller takes what is not valid yet"
+
+
+def test_clocks_that_differ_by_hours_do_not_fight() -> None:
+    parts = renewed({}, HOSTS, BEGIN)
+    for hours in (-12, 12, -1, 1):
+        assert renewed(parts, HOSTS, BEGIN + timedelta(hours=hours)) == parts
+
+
+def test_a_bundle_of_many_authorities_is_cut() -> None:
+    many = b"".join(Authority.new(f"ca {number}", 10, BEGIN).certificate for number in range(30))
+    parts = renewed({**renewed({}, HOSTS, BEGIN), "ca.crt": many}, HOSTS, BEGIN)
+    assert 2 <= parts["ca.crt"].count(b"BEGIN") < 12
+    assert trusts(parts["ca.crt"], parts, BEGIN)
+
+
+def test_what_callers_trust_stays_in_the_bundle_until_it_is_over() -> None:
+    old, new = Authority.new("old", 30, BEGIN), Authority.new("new", 300, BEGIN)
+    both = joined(new.certificate, old.certificate, BEGIN + timedelta(days=1))
+    assert both == new.certificate + old.certificate
+    assert joined(new.certificate, both, BEGIN + timedelta(days=1)) == both
+    assert joined(new.certificate, both, BEGIN + timedelta(days=31)) == new.certificate
+    assert joined(new.certificate, b"garbage -----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----", BEGIN) == (
+        new.certificate
+    )
+    assert joined(b"", both, BEGIN) == b""
+
+
+def test_a_key_gets_to_no_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    if not hasattr(os, "memfd_create"):
+        pytest.skip("this system has no files in memory")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
+    pair = CertificateAuthority().server(HOSTS)
+    load_pair(new_context(), ServingPair(pair.certificate, pair.key))
+
+
+async def test_a_secret_that_cannot_be_written_is_served_from_as_long_as_it_is_valid() -> None:
+    """Immutable, or without the right to update it."""
+    soon = BEGIN + timedelta(days=70)
+    late = BEGIN + timedelta(days=100)
+    async with EmbeddedCluster() as cluster, cluster.client() as client:
+        first = await SecretCertificates(client.live, "default", "certs", HOSTS).current(BEGIN)
+        reader = cluster.user_kubeconfig("ann")
+        for wire in READER:
+            await client.create(Unstructured(wire))
+        async with cluster.client(reader) as ann:
+            replica = SecretCertificates(ann.live, "default", "certs", HOSTS)
+            assert await replica.current(BEGIN) == first
+            assert replica.problem == ""
+            assert await replica.current(soon) == first
+            assert 'User "ann" cannot update resource "secrets"' in replica.problem
+            with pytest.raises(Forbidden, match='User "ann" cannot update resource "secrets"'):
+                await replica.current(late)
+        await client.live.patch(SECRET, "certs", {"immutable": True}, namespace="default")
+        replica = SecretCertificates(client.live, "default", "certs", HOSTS)
+        assert await replica.current(soon) == first
+        assert "Secret default/certs is immutable" in replica.problem
+        with pytest.raises(Invalid, match="is immutable, and its certificates are to be renewed: delete it"):
+            await replica.current(late)
+        await client.live.delete(SECRET, "certs", namespace="default")
+        assert await replica.current(late) != first
+        assert replica.problem == ""
+
+
+READER = [
+    {
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
+        "metadata": {"name": "reader", "namespace": "default"},
+        "rules": [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}],
+    },
+    {
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+        "metadata": {"name": "reader", "namespace": "default"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "ann"}],
+    },
+]  # fmt: skip

@@ -86,6 +86,29 @@ async def test_a_certificate_is_rotated_in_mid_traffic_and_a_bad_one_is_not_serv
     assert "PRIVATE" not in caplog.text
 
 
+async def test_a_folder_is_swapped_as_the_kubelet_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FOLDER_SECONDS", 0.02)
+    authorities = [CertificateAuthority("old"), CertificateAuthority("new")]
+    for number, authority in enumerate(authorities):
+        (tmp_path / f"..{number}").mkdir()
+        write(tmp_path / f"..{number}", authority)
+    for name in ("tls.crt", "tls.key"):
+        (tmp_path / name).symlink_to(tmp_path / "..data" / name)
+    (tmp_path / "..data").symlink_to("..0")
+    async with serving(tmp_path) as service:
+        await ready(service)
+        assert await call(service, authorities[0]) == 200
+        (tmp_path / "..data_tmp").symlink_to("..1")
+        (tmp_path / "..data_tmp").rename(tmp_path / "..data")
+        with anyio.fail_after(30):
+            while True:
+                try:
+                    assert await call(service, authorities[1]) == 200
+                    break
+                except aiohttp.ClientConnectorCertificateError:
+                    continue
+
+
 async def test_without_a_certificate_it_is_not_ready_and_says_which_file_is_missing(tmp_path: Path) -> None:
     async with serving(tmp_path) as service:
         with anyio.fail_after(30):
