@@ -16,6 +16,7 @@ from kopylite.boundary import COLLECTOR, Guard, say, show
 from kopylite.clock import SYSTEM_CLOCK
 from kopylite.errors import RegistrationError
 from kopylite.leaderelection import MembershipStatistics
+from kopylite.observers import ClientObserver
 
 Encoder = Callable[[Any], bytes]
 
@@ -26,6 +27,8 @@ _MEMBERSHIP_GAUGES = (
     ("kopylite_shards_blocked", "1: none may be taken, since others split the work otherwise", "blocked"),
 )
 
+# client-go's own bounds, in seconds.
+REQUEST_BUCKETS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 # Ends a text in the OpenMetrics format.
 END = b"# EOF\n"
 
@@ -138,6 +141,38 @@ class _Only:
 
     def collect(self) -> list[Metric]:
         return self._families
+
+
+class ClientMetrics(ClientObserver):
+    """The numbers of all requests, by method, code and host."""
+
+    __slots__ = ("requests", "seconds")
+
+    def __init__(self) -> None:
+        self.requests: dict[tuple[str, str, str], int] = {}
+        self.seconds: dict[tuple[str, str], Histogram] = {}
+
+    def requested(self, *, method: str, host: str, code: str, seconds: float) -> None:
+        key = (code, method, host)
+        self.requests[key] = self.requests.get(key, 0) + 1
+        if (histogram := self.seconds.get((method, host))) is None:
+            histogram = self.seconds[method, host] = Histogram(REQUEST_BUCKETS)
+        histogram.observe(seconds)
+
+    def collect(self) -> Iterator[Metric]:
+        """Under client-go's names."""
+        yield counter(
+            "rest_client_requests_total",
+            "HTTP requests to the API server, each attempt counted",
+            ("code", "method", "host"),
+            self.requests.items(),
+        )
+        yield histograms(
+            "rest_client_request_duration_seconds",
+            "From sending a request to its answer's headers",
+            ("verb", "host"),
+            self.seconds.items(),
+        )
 
 
 class WebhookMetrics:

@@ -8,7 +8,7 @@ from the live objects' `statistics()` when somebody scrapes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -18,6 +18,7 @@ from prometheus_client.registry import Collector
 from kopylite.boundary import COLLECTOR, INDEX
 from kopylite.cache import InformerStatistics, Scope
 from kopylite.collectors import (
+    ClientMetrics,
     ElectionMetrics,
     GuardedRegistry,
     Histogram,
@@ -27,7 +28,7 @@ from kopylite.collectors import (
     gauge,
     histograms,
 )
-from kopylite.observers import ClientObserver, InformerObserver, QueueObserver, ReconcileObserver
+from kopylite.observers import InformerObserver, QueueObserver, ReconcileObserver
 from kopylite.workqueue import QueueStatistics
 
 # controller-runtime's and client-go's own bounds, in seconds.
@@ -37,7 +38,6 @@ RECONCILE_BUCKETS = (
     *(15.0, 20.0, 25.0, 30.0, 40.0, 50.0, 60.0),
 )
 QUEUE_BUCKETS = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0, 1000.0)
-REQUEST_BUCKETS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 # From one slow callback to a dead loop.
 LAG_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
@@ -121,10 +121,11 @@ class ReconcileMetrics(ReconcileObserver):
 class InformerMetrics(InformerObserver):
     """One informer's numbers."""
 
-    __slots__ = ("_call_failed", "events", "failures", "relists")
+    __slots__ = ("_call_failed", "_on_end", "events", "failures", "relists")
 
-    def __init__(self, call_failed: Callable[[str, str], None]) -> None:
+    def __init__(self, call_failed: Callable[[str, str], None], on_end: Callable[[], None] = lambda: None) -> None:
         self._call_failed = call_failed
+        self._on_end = on_end
         self.events = dict.fromkeys(EVENTS, 0)
         self.relists = 0
         self.failures: dict[str, int] = {}
@@ -141,22 +142,8 @@ class InformerMetrics(InformerObserver):
     def index_failed(self, name: str) -> None:
         self._call_failed(INDEX.what, name)
 
-
-class ClientMetrics(ClientObserver):
-    """The numbers of all requests, by method, code and host."""
-
-    __slots__ = ("requests", "seconds")
-
-    def __init__(self) -> None:
-        self.requests: dict[tuple[str, str, str], int] = {}
-        self.seconds: dict[tuple[str, str], Histogram] = {}
-
-    def requested(self, *, method: str, host: str, code: str, seconds: float) -> None:
-        key = (code, method, host)
-        self.requests[key] = self.requests.get(key, 0) + 1
-        if (histogram := self.seconds.get((method, host))) is None:
-            histogram = self.seconds[method, host] = Histogram(REQUEST_BUCKETS)
-        histogram.observe(seconds)
+    def ended(self) -> None:
+        self._on_end()
 
 
 @dataclass(slots=True)
@@ -202,6 +189,8 @@ class Metrics(Collector):
         self.informer_statistics: Callable[[], Sequence[InformerStatistics]] = tuple
         # Of no controller: by kind and name of the function, and how they ended.
         self.calls: dict[tuple[str, str, str], int] = {}
+        # By state, how many namespaces are in scope; none: all of the cluster are.
+        self.namespaces: Callable[[], Mapping[str, int]] = dict
         # Of the tasks of all Apps: their names, and whether they run.
         self.tasks: Callable[[], Sequence[tuple[str, bool]]] = tuple
         self.registry = GuardedRegistry(partial(self.call_failed, COLLECTOR.what))
@@ -212,8 +201,11 @@ class Metrics(Collector):
         return self._controllers.setdefault(name, ControllerMetrics(workers))
 
     def informer(self, scope: Scope) -> InformerMetrics:
-        """The numbers of an informer; its gauges come from `informer_statistics`, which has to be set."""
-        return self._informers.setdefault(scope, InformerMetrics(self.call_failed))
+        """The numbers of an informer, kept until it ends; its gauges come from `informer_statistics`."""
+        if (known := self._informers.get(scope)) is None:
+            end = partial(self._informers.__delitem__, scope)
+            known = self._informers[scope] = InformerMetrics(self.call_failed, end)
+        return known
 
     def call_failed(self, what: str, name: str) -> None:
         """A function of the user that belongs to no controller has failed."""
@@ -242,9 +234,11 @@ class Metrics(Collector):
         rows += [(("", *call), count) for call, count in self.calls.items()]
         yield counter("kopylite_calls_total", text, ("controller", "call", "function", "result"), rows)
         yield from _informers([(now, self.informer(now.scope)) for now in self.informer_statistics()])
-        yield from _requests(self.client)
+        yield from self.client.collect()
         yield from self.webhooks.collect()
         yield from self.elections.collect()
+        text, states = "Namespaces in scope that are worked in, are refused, or begin", self.namespaces().items()
+        yield gauge("kopylite_namespaces", text, ("state",), [((state,), count) for state, count in states])
         text = "1: the task runs, or waits to be begun again; 0: it is done, or waits for this process to lead"
         yield gauge("kopylite_task_running", text, ("task",), [((name,), runs) for name, runs in self.tasks()])
         text = "Changes of objects that lists left out because they did not fit their model"
@@ -379,18 +373,3 @@ def _labels_of(scope: Scope) -> Labels:
     kind, part = scope.kind, str(scope.part or "")
     selectors = scope.labels, scope.fields, "metadata only" if scope.metadata_only else "", part
     return kind.group, kind.version, kind.kind, scope.namespace, "; ".join(filter(None, selectors))
-
-
-def _requests(client: ClientMetrics) -> Iterator[Metric]:
-    yield counter(
-        "rest_client_requests_total",
-        "HTTP requests to the API server, each attempt counted",
-        ("code", "method", "host"),
-        client.requests.items(),
-    )
-    yield histograms(
-        "rest_client_request_duration_seconds",
-        "From sending a request to its answer's headers",
-        ("verb", "host"),
-        client.seconds.items(),
-    )

@@ -63,6 +63,9 @@ class InformerObserver:
     def index_failed(self, name: str) -> None:
         """An index function failed on an object."""
 
+    def ended(self) -> None:
+        """Its last user has given the informer back."""
+
 
 class ClientObserver:
     """Told by the client, once per HTTP attempt."""

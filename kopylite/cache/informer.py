@@ -177,6 +177,7 @@ class Informer:
         )
         self._handles: list[Handle] = []
         self._complete = anyio.Event()  # replaced by a new one when the kind goes
+        self._tried = anyio.Event()
         self._last_event: float | None = None
         self._tasks: TaskGroup | None = None
 
@@ -200,6 +201,10 @@ class Informer:
     async def wait_synced(self) -> None:
         """Wait until the store holds a whole state and every handler has been told of it."""
         await self._complete.wait()
+
+    async def wait_tried(self) -> None:
+        """Wait until the store holds a whole state, or the first try to get one has failed."""
+        await self._tried.wait()
 
     async def run(self) -> None:
         """Mirror until cancelled."""
@@ -272,9 +277,13 @@ class Informer:
         self.store.advance(snapshot.version)
         if not snapshot.gone:
             self._complete.set()
+            self._tried.set()
             for handle in self._handles:
                 if not handle._backlog:
                     handle._caught_up.set()
+
+    def failed(self) -> None:
+        self._tried.set()
 
     def _is_news(self, error: Exception) -> bool:
         """A server that is away stops all informers alike; what it refuses, those of one kind in all namespaces."""

@@ -63,6 +63,9 @@ class Sink(Protocol):
     async def replace(self, snapshot: Replacement) -> None:
         """The whole state; it pauses in between to let other tasks run."""
 
+    def failed(self) -> None:
+        """A list or watch has failed; it is tried again."""
+
 
 class Reflector:
     """List-then-watch of one collection into a sink.
@@ -280,6 +283,7 @@ class Reflector:
         """Go on after a fault of our own."""
         kind = type(error)
         self._observer.watch_failed(kind.__name__)
+        self._sink.failed()
         news, self._reported = kind is not self._reported, kind
         text = "%s: this is a fault of kopylite, please report it: %s; everything is listed again"
         logger.log(logging.ERROR if news else logging.DEBUG, text, self._name, say(error), exc_info=error)
@@ -291,6 +295,7 @@ class Reflector:
         connection of a watch ends some day."""
         kind, now = type(error), self._clock.monotonic()
         self._observer.watch_failed(kind.__name__)
+        self._sink.failed()
         if self._state.problem(now) is None:
             self._reported = None
         if kind is self._reported or self._state.is_routine(error, now):

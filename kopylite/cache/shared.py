@@ -36,6 +36,7 @@ class KindFinder(Protocol):
 @dataclass(slots=True)
 class _Entry:
     informer: Informer
+    observer: InformerObserver
     users: int = 0
     stop: anyio.CancelScope = field(default_factory=anyio.CancelScope)
 
@@ -98,6 +99,7 @@ class SharedCache:
         resources: knows plural and scope of kinds.
         clock: of time and jitter.
         observe: makes the observer of an informer.
+        begun: told of each informer before it runs.
     """
 
     def __init__(
@@ -107,11 +109,13 @@ class SharedCache:
         *,
         clock: Clock = SYSTEM_CLOCK,
         observe: Callable[[Scope], InformerObserver] = lambda scope: InformerObserver(),
+        begun: Callable[[Informer], None] = lambda informer: None,
     ) -> None:
         self._transport = transport
         self._resources = resources
         self._clock = clock
         self._observe = observe
+        self._begun = begun
         self._entries: dict[Scope, _Entry] = {}
         self._unstreamed: set[Kind] = set()
         self._told: dict[Hashable, float] = {}
@@ -143,7 +147,7 @@ class SharedCache:
         scope = Scope(_plain(kind), namespace, labels, fields, metadata_only, part)
         entry = self._entries.get(scope)
         if entry is None:
-            entry = self._entries[scope] = _Entry(self._begin(kind, scope))
+            entry = self._entries[scope] = self._begin(kind, scope)
             if self._tasks is not None:
                 self._tasks.start_soon(self._run, entry)
         entry.users += 1
@@ -158,6 +162,7 @@ class SharedCache:
         if entry.users == 0:
             del self._entries[informer.scope]
             entry.stop.cancel()
+            entry.observer.ended()
 
     def store_for(self, kind: Kind, namespace: str, parts: Sequence[ShardPart] = ()) -> Store | None:
         """The store that reads of a kind may rely on: it holds everything in the namespace ("": in all), and was
@@ -176,7 +181,12 @@ class SharedCache:
     async def wait_scope(self, kind: Kind) -> None:
         """Wait until `is_namespaced` knows the scope of a kind that has an informer."""
         if self.is_namespaced(kind) is None:
-            await self._located.setdefault(_plain(kind), anyio.Event()).wait()
+            located = self._located.setdefault(_plain(kind), anyio.Event())
+            try:
+                await located.wait()
+            finally:
+                if self._located.get(_plain(kind)) is located and not located.statistics().tasks_waiting:
+                    del self._located[_plain(kind)]  # whoever waited has gone
 
     @property
     def informers(self) -> list[Informer]:
@@ -186,7 +196,7 @@ class SharedCache:
         """Of every informer."""
         return [informer.statistics() for informer in self.informers]
 
-    def _begin(self, kind: Kind, scope: Scope) -> Informer:
+    def _begin(self, kind: Kind, scope: Scope) -> _Entry:
         located: list[ResourceInfo] = []
 
         async def locate(again: bool) -> ListWatch:
@@ -214,7 +224,8 @@ class SharedCache:
                 self._correct(resource)
 
         handle = informer.add_handler(check_scope)
-        return informer
+        self._begun(informer)
+        return _Entry(informer, observer)
 
     def _correct(self, resource: ResourceInfo) -> None:
         """A Kind or class says its scope, no one was asked, and the server's objects have the other one."""

@@ -177,6 +177,24 @@ def names(text: str) -> list[str]:
     return found
 
 
+def globs(text: str) -> list[str]:
+    """Namespaces, or globs of them, comma-separated."""
+    from kopylite.manager.scope import check_namespace
+
+    found = [name.strip() for name in text.split(",")]
+    for each in found:
+        check_namespace(each, "namespaces")
+    return found
+
+
+def selector(text: str) -> str:
+    """A label selector."""
+    from kopylite.cache.selectors import parse_label_selector
+
+    parse_label_selector(text)
+    return text
+
+
 def name(text: str) -> str:
     """The name of an object: a DNS subdomain."""
     if len(text) > 253 or not _NAME.fullmatch(text):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kopylite.cli.crd import crds_of_app
-from kopylite.cli.environment import count, names, positive_int
+from kopylite.cli.environment import count, globs, names, positive_int, selector
 from kopylite.cli.exitcodes import Exit
 from kopylite.cli.signals import StopSignals
 from kopylite.cli.target import AttributeNotFound, ModuleNotLoaded, load_apps
@@ -51,8 +51,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add("target", metavar="MODULE[:APP]", nargs="+", help="as `kopylite run` takes it, in the image")
     add("--image", required=True, metavar="IMAGE", help="of the container")
     add("--namespace", metavar="NAME", type=_of(names), help="where the operator lives; default: the App's name")
-    add("--watch-namespace", metavar="NAME", type=_of(names), action="extend", default=[],
-        help="limit it to this namespace, with Roles instead of a ClusterRole; repeatable")  # fmt: skip
+    add("--watch-namespace", metavar="NAME", type=_of(globs), action="extend", default=[],
+        help="limit it to this namespace, with Roles instead of a ClusterRole; repeatable. A glob, 'team-*', is "
+        "followed, and needs a ClusterRole")  # fmt: skip
+    add("--watch-namespaces-labelled", metavar="SELECTOR", type=_of(selector), default="",
+        help="instead: limit it to namespaces with these labels, as in tier=prod; needs a ClusterRole")  # fmt: skip
     add("--replicas", metavar="N", type=_of(positive_int),
         help="without shards, more than one switch leader election on; default: 2 with either, else 1")  # fmt: skip
     add(
@@ -113,7 +116,10 @@ def _files(apps: list[App], args: argparse.Namespace) -> dict[str, str]:
     home = NAMESPACE if args.helm else namespace
     watched = tuple(dict.fromkeys(home if name == namespace else name for name in args.watch_namespace))
     webhooks = webhook_service(apps)
-    options = Options(namespaces=watched, shards=args.shards, webhook_manage=bool(webhooks))
+    options = Options(
+        namespaces=watched, namespaces_labelled=args.watch_namespaces_labelled, shards=args.shards,
+        webhook_manage=bool(webhooks),
+    )  # fmt: skip
     elected = any(elects(app, options) for app in apps)
     replicas = args.replicas or (2 if elected else 1)
     elect = replicas > 1 and any(not shards_of(app, options) for app in apps)
@@ -130,7 +136,8 @@ def _files(apps: list[App], args: argparse.Namespace) -> dict[str, str]:
         )
     deployment = Shipment(
         name=apps[0].name, targets=tuple(args.target), image=args.image, namespace=home, watched=watched,
-        replicas=replicas, elect=elect or any(app.leader_election for app in apps), shards=args.shards,
+        labelled=args.watch_namespaces_labelled, replicas=replicas,
+        elect=elect or any(app.leader_election for app in apps), shards=args.shards,
         several=elect or elected, webhooks=webhooks,
     )  # fmt: skip
     crds = {crd["metadata"]["name"]: crd for app in apps for crd in crds_of_app(app)}
@@ -148,7 +155,7 @@ def _of(parse: Callable[[str], Any]) -> Callable[[str], Any]:
     def read(text: str) -> Any:
         try:
             return parse(text)
-        except ValueError as error:
+        except (ValueError, UsageError) as error:
             raise argparse.ArgumentTypeError(str(error)) from None
 
     return read

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kopylite.cli.election import add_election_options, election_options
-from kopylite.cli.environment import OptionGroup, choice, names, positive_int, seconds, unknown_variables
+from kopylite.cli.environment import OptionGroup, choice, globs, positive_int, seconds, selector, unknown_variables
 from kopylite.cli.exitcodes import Exit
 from kopylite.cli.processes import OVERTIME, check_shared, fields_of, own_address, supervise, tell_address, tie_of
 from kopylite.cli.signals import StopSignals
@@ -41,6 +41,10 @@ examples:
   kopylite run hello.py                                the App named `app` in a file, all namespaces
   kopylite run hello.py --dev                          with a cluster of its own, in this process; for kubectl too
   kopylite run shop.operator:app -n shop -n shop-test  an App in a module, two namespaces
+  kopylite run shop.operator:app -n 'team-*' -n shop   and every namespace of such a name, while they come and go
+  kopylite run shop.operator:app --namespaces-labelled tier=prod
+                                                       the namespaces with a label; both need the right to list and
+                                                       watch namespaces
   kopylite run shop.operator:app shop.billing:app      several Apps in one process, with caches in common
   kopylite run shop.operator:app --metrics-address 0.0.0.0:8080 --health-address 0.0.0.0:8081 --log-format json
                                                        in a pod: probes and metrics face the network
@@ -86,10 +90,18 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def _add_cluster_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("cluster")
     options = OptionGroup(group)
-    options.add("-n", "--namespace", parse=names, collect=True, metavar="NAME", help="only this namespace; repeatable")
+    options.add(
+        "-n", "--namespace", parse=globs, collect=True, metavar="NAME",
+        help="only this namespace; repeatable. A glob, 'team-*', means those that there are at any time",
+    )  # fmt: skip
+    options.add(
+        "--namespaces-labelled", parse=selector, metavar="SELECTOR",
+        help="instead of --namespace: only namespaces with these labels, as in tier=prod, at any time",
+    )  # fmt: skip
     group.add_argument(
-        "-A", "--all-namespaces", action="store_true", help="all namespaces: the default; overrides KOPYLITE_NAMESPACE"
-    )
+        "-A", "--all-namespaces", action="store_true",
+        help="all namespaces: the default; overrides KOPYLITE_NAMESPACE and KOPYLITE_NAMESPACES_LABELLED",
+    )  # fmt: skip
     options.add("--kubeconfig", parse=str, metavar="PATH", help="instead of $KUBECONFIG, the pod's own, ~/.kube/config")
     options.add("--context", parse=str, metavar="NAME", help="of the kubeconfig, instead of its current one")
     group.add_argument(
@@ -288,6 +300,7 @@ def options_of(args: argparse.Namespace) -> Options:
 
     return Options(
         namespaces=() if args.all_namespaces else tuple(dict.fromkeys(args.namespace or ())),
+        namespaces_labelled="" if args.all_namespaces else args.namespaces_labelled or "",
         workers=args.workers,
         metrics_address=own_address(args.metrics_address, args.place),
         health_address=own_address(args.health_address, args.place),

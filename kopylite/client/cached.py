@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar, Unpack, overload
 
@@ -57,7 +57,7 @@ class Client(LiveClient):
         cache: the caches; None: everything is read from the server.
         resources: finds plural and scope of kinds; shared by the clients of one server.
         field_manager: the owner of the fields that this client writes.
-        namespaces: where a list that names no namespace looks; (): in all.
+        namespaces: where a list that names no namespace looks, or what is asked for that each time; (): in all.
         on_misfit: told, once per change, of each object that a list left out because it does not fit its class.
         listener: told of every write.
     """
@@ -69,7 +69,7 @@ class Client(LiveClient):
         cache: CacheReader | None = None,
         resources: Resources | None = None,
         field_manager: str = FIELD_MANAGER,
-        namespaces: Sequence[str] = (),
+        namespaces: Sequence[str] | Callable[[], Awaitable[Sequence[str]]] = (),
         clock: Clock = SYSTEM_CLOCK,
         on_misfit: Callable[[DecodeError], None] | None = None,
         listener: WriteListener | None = None,
@@ -81,7 +81,7 @@ class Client(LiveClient):
         self.live = LiveClient(api, field_manager=field_manager, misfits=misfits)
         self._upserts = Upserts(self.api, self._read, clock)
         self.on_recreate: Callable[[Any, str], None] = lambda obj, why: None
-        self._namespaces = tuple(namespaces)
+        self._namespaces = namespaces
 
     @overload
     async def get(self, kind: Kind, key: str | HasKey, *, namespace: str = "") -> Unstructured: ...
@@ -141,7 +141,9 @@ class Client(LiveClient):
         index: IndexValues | None = None,
         invalid: OnInvalid = "skip",
     ) -> builtins.list[Any]:
-        """Read all objects of a namespace, or ("") of all that the operator is limited to; from a cache in no order.
+        """Read all objects of a namespace, or ("") of all that are in the operator's scope; from a cache in no order.
+
+        A list is complete, or an error: also where one namespace in scope is refused, or they are not known yet.
 
         Args:
             labels, fields, invalid: see LiveClient.list; for `fields` the server is asked, since it knows them.
@@ -157,7 +159,7 @@ class Client(LiveClient):
         if self._namespaces and not namespace and await self.api.is_namespaced(adapter.kind):
             return [
                 obj
-                for each in self._namespaces
+                for each in await self._in_scope()
                 for obj in await self.list(
                     kind, namespace=each, labels=labels, fields=fields, index=index, invalid=invalid
                 )
@@ -175,6 +177,9 @@ class Client(LiveClient):
             bodies = await self.api.list_all(adapter.kind, namespace, selection)
             return self.misfits.decode_all(adapter, store.find_in(adapter.kind, bodies, wanted), invalid)
         return await self.live.list(kind, namespace=namespace, labels=labels, fields=fields, invalid=invalid)
+
+    async def _in_scope(self) -> Sequence[str]:
+        return await self._namespaces() if callable(self._namespaces) else self._namespaces
 
     @overload
     async def create_or_update(

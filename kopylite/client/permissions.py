@@ -7,7 +7,7 @@ each resource, with all verbs that were refused, in the kind of role that fits h
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from kopylite.errors import Forbidden
@@ -76,12 +76,12 @@ class MissingPermissions:
 
     Args:
         name: of the operator, for the commands that it proposes.
-        namespaces: those that it is limited to; none: it works in all, so its rules belong in a ClusterRole.
+        limited: it works in some namespaces, so that Roles there are enough; else its rules belong in a ClusterRole.
     """
 
-    def __init__(self, name: str, namespaces: Sequence[str] = ()) -> None:
+    def __init__(self, name: str, *, limited: bool = False) -> None:
         self._name = name
-        self._limited = bool(namespaces)
+        self._limited = limited
         self._rules: dict[tuple[str, str], _Rule] = {}
         self._anonymous_told = False
         self._anonymous = False

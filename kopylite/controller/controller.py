@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -93,6 +93,8 @@ class Controller:
         observer: told about finished runs.
         queue_observer: told about the queue.
         find: names the object of a key, for Events about it; see Settler.
+        in_scope: whether it works on a key at the moment; None: on all. Others are ignored, and what is arranged for a
+            run that has begun before is not. See `leave`.
     """
 
     def __init__(
@@ -105,15 +107,18 @@ class Controller:
         observer: ReconcileObserver | None = None,
         queue_observer: QueueObserver | None = None,
         find: Callable[[Request], Unstructured | None] = lambda request: None,
+        in_scope: Callable[[Request], bool] | None = None,
     ) -> None:
         self.spec = spec
-        self.sources = tuple(sources)
+        # Those that are followed at the moment have a scope that ends it.
+        self._sources: dict[Source, anyio.CancelScope | None] = dict.fromkeys(sources)
+        self._in_scope = in_scope
         self._shard = environment.shard
         self._queue: WorkQueue[Request] = WorkQueue(
             clock=environment.clock, rate_limiter=RateLimiter(spec.rate_limit), observer=queue_observer
         )
         self._reasons: Reasons[Request] = Reasons()
-        self._gate = Gate(self.name, self.sources, self._admit)
+        self._gate = Gate(self.name, lambda: self.sources, self._admit)
         self._settler = settler = Settler(
             spec,
             self._queue,
@@ -122,6 +127,7 @@ class Controller:
             clock=environment.clock,
             on_forbidden=environment.on_forbidden,
             find=find,
+            in_scope=in_scope,
         )
         turn, self._threads = LoopTurn(environment.clock), Threads(spec.name, environment.clock)
         self._workers = [
@@ -142,6 +148,11 @@ class Controller:
         return self.spec.name
 
     @property
+    def sources(self) -> tuple[Source, ...]:
+        """Where its keys come from at the moment."""
+        return tuple(self._sources)
+
+    @property
     def label(self) -> str:
         """Its name, with that of its shard: different from all others of the process."""
         return self.name if self._shard is None else f"{self.name}-shard-{self._shard.index}"
@@ -151,8 +162,36 @@ class Controller:
         """Whether every source is, so that every key is being reconciled."""
         return all(source.synced for source in self.sources)
 
+    def enter(self, namespace: str, sources: Sequence[Source]) -> None:
+        """Work in one more namespace, as soon as these sources are in sync. They are run by this controller."""
+        if self._stopping:
+            return
+        self._sources |= dict.fromkeys(sources)
+        if sources:
+            self._gate.close(namespace)
+        if self._intake is not None:
+            for source in sources:
+                self._intake.start_soon(self._follow, source)
+
+    def leave(self, namespace: str, sources: Iterable[Source]) -> None:
+        """Work in a namespace no more, which `in_scope` denies already: run these sources no longer, and forget the
+        keys. Runs in progress end by themselves, and whatever they come to, there is none after them.
+        """
+
+        def left(request: Request) -> bool:
+            return request.namespace == namespace
+
+        for source in sources:
+            if (scope := self._sources.pop(source, None)) is not None:
+                scope.cancel()
+        self._gate.drop(namespace)
+        for kept in (self._queue, self._reasons, self._settler):
+            kept.drop(left)
+
     def enqueue(self, request: Request, reason: str, priority: int = 0) -> None:
         """Ask for a run of `request`; the reasons of all asks until then are merged. Ignored when stopping."""
+        if self._in_scope is not None and not self._in_scope(request):
+            return
         self._reasons.add(request, reason)
         self._gate.add(request, priority)
 
@@ -264,13 +303,18 @@ class Controller:
 
     async def _begin(self, intake: TaskGroup, runs: TaskGroup) -> None:
         intake.start_soon(self._settler.report)
-        for source in self.sources:
-            intake.start_soon(source.run, self.enqueue)
+        for source in self._sources:
+            intake.start_soon(self._follow, source)
         await self._gate.wait_open()
         logger.info("controller %s begins, workers: %d", self.name, len(self._workers))
         for worker in self._workers:
             runs.start_soon(worker.run)
-        await self._gate.open_rest()
+        self._gate.open_rest(intake)
+
+    async def _follow(self, source: Source) -> None:
+        if source in self._sources:  # else it was let go before it began
+            with anyio.CancelScope() as self._sources[source]:
+                await source.run(self.enqueue)
 
     def _admit(self, request: Request, priority: int) -> None:
         self._queue.add(request, priority=priority)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
 from kopylite.reconcile.chains import ChangeReason, Version
@@ -51,6 +51,12 @@ class Reasons(Generic[K]):
     def add_own(self, key: K, reason: str) -> None:
         """As `add`, for a run that the last one asked for: REQUEUE, REQUEUE_AFTER, RETRY."""
         self._merge(key, reason)
+
+    def drop(self, match: Callable[[K], bool]) -> None:
+        """Forget the keys that match: they have no run to come."""
+        for kept in (self._by_key, self._causes):
+            for key in [key for key in kept if match(key)]:
+                del kept[key]
 
     def take_causes(self, key: K) -> tuple[Version, ...]:
         """The changes that caused the run of `key` which begins now; none if others had a part in it."""

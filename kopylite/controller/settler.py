@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import traceback
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import Any
 
 from kopylite.boundary import printable, say
 from kopylite.clock import SYSTEM_CLOCK, Clock
@@ -52,6 +53,7 @@ class Settler:
 
     Args:
         find: names the object of a key, with its uid, as far as the cache has it; Events are about it.
+        in_scope: whether the controller still works on a key; for one that it has left nothing is arranged.
     """
 
     def __init__(
@@ -64,7 +66,9 @@ class Settler:
         clock: Clock = SYSTEM_CLOCK,
         on_forbidden: Callable[[Forbidden], None] = lambda error: None,
         find: Callable[[Request], Unstructured | None] = lambda request: None,
+        in_scope: Callable[[Request], bool] | None = None,
     ) -> None:
+        self._in_scope = in_scope
         self._find = find if spec.failure_events else lambda request: None
         self._events = TokenBucket(EVENTS_PER_SECOND, EVENT_BURST)
         self._name = spec.name
@@ -104,22 +108,12 @@ class Settler:
         seconds: float,
     ) -> None:
         """Arrange the next run of `request`, count the finished one, and log it if it failed."""
-        queue, next_run = self._queue, settlement.next_run
         self.runs += 1
         self.slowest = max(self.slowest, (seconds, request), key=lambda run: run[0])
-        if settlement.priority is not None:
-            priority = settlement.priority
-        after = settlement.after
-        if next_run is NextRun.BACK_OFF:
-            self._reasons.add_own(request, REQUEUE if error is None else RETRY)
-            after = queue.add_rate_limited(request, priority=priority)
-        elif next_run is NextRun.REACHED:
-            after = self._wait_for_server(request, priority)
-        else:
-            queue.forget(request)
-            if next_run is NextRun.AFTER:
-                self._reasons.add_own(request, REQUEUE_AFTER if error is None else RETRY)
-                queue.add(request, priority=priority, after=after, hold=settlement.hold)
+        if self._in_scope is not None and not self._in_scope(request):
+            self._let_go(context, request, settlement, error, seconds)
+            return
+        after = self._arrange(request, priority, settlement, failed=error is not None)
         self._observer.finished(settlement.result, seconds)
         if settlement.failure is None:
             self._causes.worked(request)
@@ -134,8 +128,48 @@ class Settler:
         if error is not None and settlement.failure is not None:
             self._report(context, request, settlement.failure, error, after)
         elif logger.isEnabledFor(logging.DEBUG):
-            text = f", next run in {after:.3f} s" if next_run is not NextRun.NONE else ""
+            text = f", next run in {after:.3f} s" if settlement.next_run is not NextRun.NONE else ""
             logger.debug("%s after %.3f s%s", settlement.result, seconds, text, extra={"fields": context.fields()})
+
+    def _arrange(self, request: Request, priority: int, settlement: Settlement, *, failed: bool) -> float:
+        """Arrange the next run of a key, if there is one, and return the seconds until then."""
+        queue, next_run, after = self._queue, settlement.next_run, settlement.after
+        if settlement.priority is not None:
+            priority = settlement.priority
+        if next_run is NextRun.BACK_OFF:
+            self._reasons.add_own(request, RETRY if failed else REQUEUE)
+            return queue.add_rate_limited(request, priority=priority)
+        if next_run is NextRun.REACHED:
+            return self._wait_for_server(request, priority)
+        queue.forget(request)
+        if next_run is NextRun.AFTER:
+            self._reasons.add_own(request, RETRY if failed else REQUEUE_AFTER)
+            queue.add(request, priority=priority, after=after, hold=settlement.hold)
+        return after
+
+    def _let_go(
+        self, context: Context, request: Request, settlement: Settlement, error: BaseException | None, seconds: float
+    ) -> None:
+        """The controller has left the key during its run: whatever came of it, there is no next one."""
+        self._observer.finished(settlement.result, seconds)
+        self._queue.forget(request)
+        self._causes.worked(request)
+        for kept in self._kept():
+            kept.pop(request, None)
+        why = "" if error is None else f": {say(error)}"
+        text = "%s after %.3f s, and not run again: its namespace is not in scope any more%s"
+        logger.debug(text, settlement.result, seconds, why, extra={"fields": context.fields()})
+
+    def drop(self, match: Callable[[Request], bool]) -> None:
+        """Forget the keys that match."""
+        self._causes.drop(match)
+        for kept in self._kept():
+            for request in [request for request in kept if match(request)]:
+                del kept[request]
+
+    def _kept(self) -> tuple[dict[Request, Any], ...]:
+        """What is remembered of the last runs of keys."""
+        return self._errors, self._told, self._going, self._unreached
 
     @property
     def unreached(self) -> Iterable[Request]:

@@ -30,7 +30,8 @@ class Shipment:
         targets: as `kopylite run` takes them, in the image.
         image: of the container.
         namespace: where the operator lives.
-        watched: the namespaces that it is limited to; none: all.
+        watched: the namespaces that it is limited to, names and globs; none: all.
+        labelled: the selector of the namespaces that it is limited to; "": none.
         replicas: with more than one, one works and the others stand by.
         elect: whether leader election is switched on by the environment.
         shards: their number, by the environment; None: as the App says.
@@ -43,6 +44,7 @@ class Shipment:
     image: str
     namespace: str
     watched: tuple[str, ...] = ()
+    labelled: str = ""
     replicas: int = 1
     elect: bool = False
     shards: int | None = None
@@ -158,6 +160,7 @@ def _container(deployment: Shipment) -> Object:
         "KOPYLITE_LOG_FORMAT": "json",
         "KOPYLITE_GRACE_PERIOD": f"{GRACE_PERIOD}s",
         "KOPYLITE_NAMESPACE": ",".join(deployment.watched),
+        "KOPYLITE_NAMESPACES_LABELLED": deployment.labelled,
         "KOPYLITE_LEADER_ELECT": "true" if deployment.elect else "",
         "KOPYLITE_SHARDS": "" if deployment.shards is None else str(deployment.shards),
         "KOPYLITE_WEBHOOK_ADDRESS": f"0.0.0.0:{WEBHOOK_PORT}" if deployment.webhooks else "",

@@ -18,10 +18,12 @@ from kopylite.errors import UsageError
 from kopylite.leaderelection.lease import LEASE
 from kopylite.manager import Operator, Options
 from kopylite.manager.elections import elects, lease_names, shards_of
+from kopylite.manager.namespaces import NAMESPACE
 from kopylite.objects import Kind, kind_of
 from kopylite.reconcile.recorder import EVENT
 
 READ = ("get", "list", "watch")
+FOLLOW = ("list", "watch")
 PUBLISH = ("create", "patch")
 # What an elector does to a Lease that exists: it was shipped with the operator.
 ELECT = ("get", "watch", "update")
@@ -71,9 +73,13 @@ def needs_of(
     """
     leases = tuple(name for app in apps for name in lease_names(app, options))
     needed: set[Permission] = set()
+    # Namespaces that nobody knows yet are all of the cluster's, as far as rules can say it.
+    scope = options.scope
+    if scope.live:
+        needed.update(_all(FOLLOW, NAMESPACE.plural or "", NAMESPACE.group, [""]))
     assumed: list[str] = []
     for app in apps:
-        declared = _Declared(app, options.namespaces, complete)
+        declared = _Declared(app, () if scope.live else scope.names, complete)
         needed.update(declared.reads())
         needed.update(declared.finalizers())
         needed.update(declared.events())

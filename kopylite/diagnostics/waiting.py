@@ -7,7 +7,7 @@ a reminder that grows rarer. What waits for one reason is one line, in however m
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, replace
 
 from kopylite.cache import Informer, Scope
@@ -78,8 +78,9 @@ class WaitingReport:
 
     def look(self, now: float) -> None:
         """Report what has to be said at this moment."""
-        waiting = {informer.scope: informer for informer in self._informers() if not informer.synced}
-        self._tell_ends(waiting.keys(), now)
+        known = {informer.scope: informer for informer in self._informers()}
+        waiting = {scope: informer for scope, informer in known.items() if not informer.synced}
+        self._tell_ends(waiting.keys(), known, now)
         causes: dict[_Cause, list[Informer]] = {}
         for scope, informer in waiting.items():
             wait, problem = self._waits.setdefault(scope, _Wait(now)), informer.problem
@@ -96,12 +97,12 @@ class WaitingReport:
             if now >= reminder.next:
                 self._remind(informers, reminder, now)
 
-    def _tell_ends(self, waiting: Iterable[Scope], now: float) -> None:
+    def _tell_ends(self, waiting: Iterable[Scope], known: Container[Scope], now: float) -> None:
         ended: dict[Scope, list[Scope]] = {}
         longest = 0.0
         for scope in self._waits.keys() - waiting:
             wait = self._waits.pop(scope)
-            if wait.troubled:
+            if wait.troubled and scope in known:  # else nobody uses it any more
                 ended.setdefault(_everywhere(scope), []).append(scope)
                 longest = max(longest, now - wait.since)
         for scopes in ended.values():
@@ -124,9 +125,9 @@ class WaitingReport:
         )
 
 
-def reasons_of(informers: Iterable[Informer], name: str, namespaces: Sequence[str] = ()) -> list[str]:
+def reasons_of(informers: Iterable[Informer], name: str, *, limited: bool = False) -> list[str]:
     """Why informers are not in sync, one text each, and the rules that are missing, as an operator called `name`."""
-    texts, permissions = [], MissingPermissions(name, namespaces)
+    texts, permissions = [], MissingPermissions(name, limited=limited)
     for informer in informers:
         if not informer.synced:
             now, problem = informer.statistics(), informer.problem

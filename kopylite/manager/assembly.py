@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import platform
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -25,12 +25,14 @@ from kopylite.lifecycle.lifespans import Lifespans
 from kopylite.lifecycle.taskforce import TaskForce
 from kopylite.manager.crew import Crew
 from kopylite.manager.elections import Candidacy, Herald, elector_of, elects, shards_of
+from kopylite.manager.feeds import AppCaches, Feed
+from kopylite.manager.namespaces import Namespaces
 from kopylite.manager.operator import Operator
 from kopylite.manager.options import Options
-from kopylite.manager.sharding import OwnKeys, ShardClient, membership_of, parts_of, roster_of, shard_elector
-from kopylite.manager.wiring import CacheGate, Places, external_sources, find_places, finder_of, sources_of
+from kopylite.manager.sharding import ShardClient, membership_of, parts_of, roster_of, shard_elector
+from kopylite.manager.wiring import cluster_scoped_of
 from kopylite.metrics import Metrics
-from kopylite.objects import Shard, Unstructured, kind_of
+from kopylite.objects import Kind, Shard, Unstructured, kind_of
 from kopylite.reconcile import Context, Environment, Request, SharedState
 from kopylite.reconcile.recorder import INVALID_OBJECT, RECREATED, EventRecorder, is_publishable
 from kopylite.workqueue import QueueStatistics
@@ -48,6 +50,7 @@ class Assembly:
     """The parts of one run. Nothing of it runs by itself."""
 
     cache: SharedCache
+    namespaces: Namespaces
     recorders: tuple[EventRecorder, ...]
     permissions: MissingPermissions
     crews: tuple[Crew, ...]
@@ -86,7 +89,7 @@ class Ground:
     transport: Transport
     hooks: Transport
     resources: Resources
-    places: Places
+    cluster_scoped: frozenset[Kind]
     candidacy: Candidacy | None
 
 
@@ -107,8 +110,9 @@ async def prepare(
     specs = [spec for app in apps for spec in app.controllers]
     declared = [watch for spec in specs for watch in (Watch(spec.kind), *spec.owns, *spec.watches)]
     cached = [watch for app in apps for watch in app.cached]
-    places = await find_places([*declared, *cached], resources, options.namespaces)
-    return Ground(transport, hooks, resources, places, candidacy)
+    limited = options.scope.limited
+    cluster_scoped = await cluster_scoped_of([*declared, *cached], resources) if limited else frozenset[Kind]()
+    return Ground(transport, hooks, resources, cluster_scoped, candidacy)
 
 
 def assemble(
@@ -124,20 +128,22 @@ def assemble(
     Args:
         fail: told of what the Apps cannot do without and has failed.
     """
-    cache = SharedCache(ground.transport, ground.resources, clock=clock, observe=metrics.informer)
+    loops = LoopReport(clock=clock)
+    cache = SharedCache(ground.transport, ground.resources, clock=clock, observe=metrics.informer, begun=loops.watch)
     metrics.informer_statistics = cache.statistics
-    permissions = MissingPermissions(apps[0].name, options.namespaces)
-    workshop = _Workshop(options, ground, metrics, clock, cache, permissions, LoopReport(clock=clock), fail)
+    namespaces = Namespaces(options.scope, cache, clock)
+    metrics.namespaces = namespaces.counts
+    permissions = MissingPermissions(apps[0].name, limited=options.scope.limited)
+    workshop = _Workshop(options, ground, metrics, clock, cache, namespaces, permissions, loops, fail)
     crews: list[Crew] = []
     memberships: list[Membership] = []
     hooks: list[tuple[Operator, Environment]] = []
     staff = [workshop.add(app, crews, memberships, hooks) for app in apps]
-    for informer in cache.informers:
-        workshop.loops.watch(informer)
     recorders, lifespans, checks = zip(*staff, strict=True)
     assembly = Assembly(
-        cache, recorders, permissions, tuple(crews), tuple(memberships), workshop.loops, lifespans, checks, tuple(hooks)
-    )
+        cache, namespaces, recorders, permissions, tuple(crews), tuple(memberships), loops, lifespans, checks,
+        tuple(hooks),
+    )  # fmt: skip
     metrics.tasks = lambda: [(spec.name, spec.name in c.tasks.active) for c in crews for spec in c.tasks.specs]
     metrics.elections.memberships = lambda: [(each.roster.name, each.statistics()) for each in memberships]
     metrics.elections.leaders = lambda: [(elector.settings.name, elector.leading) for elector in assembly.electors]
@@ -173,6 +179,7 @@ class _Workshop:
     metrics: Metrics
     clock: Clock
     cache: SharedCache
+    namespaces: Namespaces
     permissions: MissingPermissions
     loops: LoopReport
     fail: Callable[[LifecycleError], None]
@@ -195,7 +202,7 @@ class _Workshop:
         )
         client.on_recreate = partial(_note_recreation, recorder)
         parts = _Parts(app, recorder, SharedState())
-        gates = tuple(_gates(app.cached, self.cache, self.ground.places, clock))
+        caches = AppCaches(app.cached, self.cache, self.namespaces, self.ground.cluster_scoped, clock)
         led = [spec for spec in app.controllers if spec.leader] if elects(app, options) else []
         tasks = [task for task in app.life.tasks if task.leader] if elects(app, options) else []
         free = [spec for spec in app.controllers if spec not in led]
@@ -206,7 +213,7 @@ class _Workshop:
             hooks.append((app, self._environment(parts, app.name, beside)))
         lifespans, checks = self._lifespans(parts, environment), self._checks(parts, environment)
         if free or own:
-            makers = [self._maker(parts, spec, client, gates) for spec in free]
+            makers = [self._maker(parts, spec, client, caches) for spec in free]
             crews.append(Crew(makers, options.grace_period, None, self._tasks(parts, own, client)))
         candidacy = self.ground.candidacy
         herald = Herald(recorder, self.permissions, clock, partial(flush, (recorder,)), self.metrics.elections.changed)
@@ -214,7 +221,7 @@ class _Workshop:
             roster, posts = roster_of(app, options, candidacy, shards), list[Crew]()
             for shard in (Shard(index, shards) for index in range(shards)):
                 elector = shard_elector(app, options, candidacy, roster, shard, clock, herald)
-                posts.append(self._shard_crew(parts, led, shard, elector, gates, [] if shard.index else tasks))
+                posts.append(self._shard_crew(parts, led, shard, elector, caches, [] if shard.index else tasks))
             memberships.append(membership_of(app, options, candidacy, roster, posts, clock, herald))
             self._count_together(led, posts)
             crews.extend(posts)
@@ -223,7 +230,7 @@ class _Workshop:
             fenced = FencedTransport(self.ground.transport, elector.fence)
             client = self._client(app, fenced, lambda error: self._misfit(recorder, error))
             client.on_recreate = partial(_note_recreation, recorder)
-            makers = [self._maker(parts, spec, client, gates) for spec in led]
+            makers = [self._maker(parts, spec, client, caches) for spec in led]
             crews.append(Crew(makers, options.grace_period, elector, self._tasks(parts, tasks, client)))
         return recorder, lifespans, checks
 
@@ -262,7 +269,7 @@ class _Workshop:
         led: Sequence[ControllerSpec],
         shard: Shard,
         elector: Elector,
-        gates: Sequence[CacheGate],
+        caches: AppCaches,
         tasks: Sequence[TaskSpec],
     ) -> Crew:
         """What runs one shard, with caches and a client of its own."""
@@ -270,7 +277,7 @@ class _Workshop:
         reader, make = PartReader(self.cache, parts_of(led, shard)), partial(ShardClient, shard)
         client = self._client(parts.app, fenced, lambda error: self._misfit(parts.recorder, error), reader, make)
         client.on_recreate = partial(_note_recreation, parts.recorder)
-        makers = [self._maker(parts, spec, client, gates, shard) for spec in led]
+        makers = [self._maker(parts, spec, client, caches, shard) for spec in led]
         return Crew(makers, self.options.grace_period, elector, self._tasks(parts, tasks, client), warm=False)
 
     def _count_together(self, led: Sequence[ControllerSpec], crews: Sequence[Crew]) -> None:
@@ -298,7 +305,7 @@ class _Workshop:
             resources=self.ground.resources,
             cache=cache or self.cache,
             field_manager=app.name,
-            namespaces=self.options.namespaces,
+            namespaces=self.namespaces.listed if self.options.scope.limited else (),
             clock=self.clock,
             on_misfit=on_misfit,
             listener=self.loops,
@@ -317,9 +324,9 @@ class _Workshop:
         parts: _Parts,
         spec: ControllerSpec,
         client: Client,
-        gates: Sequence[CacheGate],
+        caches: AppCaches,
         shard: Shard | None = None,
-    ) -> Callable[[], Controller]:
+    ) -> Callable[[], Feed]:
         """What makes a controller, as often as it is asked."""
         numbers = self.metrics.controller(spec.name, spec.workers or self.options.workers)
         on_run = self.loops.on_run(spec.name, numbers.reconcile.looped)
@@ -330,26 +337,11 @@ class _Workshop:
             shard=shard,
         )
 
-        def make() -> Controller:
-            watched = sources_of(spec, environment, self.cache, self.ground.places)
-            external: Iterable[Source] = external_sources(spec, environment)
-            find = finder_of(spec, watched)
-            if shard is not None:
-                external = [OwnKeys(source, lambda request: find(request) is not None) for source in external]
-                for informer in {source.informer for source in watched if source.informer.scope.part is not None}:
-                    self.loops.watch(informer)
-            sources: list[Source] = [*gates, *watched, *external]
-            return _controller(spec, environment, sources, self.options, self.metrics, find)
+        def build(feed: Feed, sources: Sequence[Source]) -> Controller:
+            in_scope = self.namespaces.in_scope
+            return _controller(spec, environment, sources, self.options, self.metrics, feed.find, in_scope)
 
-        return make
-
-
-def _gates(cached: Sequence[Watch], cache: SharedCache, places: Places, clock: Clock) -> Iterator[CacheGate]:
-    for watch in cached:
-        kind = kind_of(watch.kind)
-        for namespace in places.of(kind, watch.namespace):
-            informer = cache.acquire(kind, namespace=namespace, labels=watch.labels, metadata_only=watch.metadata_only)
-            yield CacheGate(informer, clock)
+        return lambda: Feed(spec, environment, caches, build)
 
 
 def _controller(
@@ -359,6 +351,7 @@ def _controller(
     options: Options,
     metrics: Metrics,
     find: Callable[[Request], Unstructured | None],
+    in_scope: Callable[[Request], bool] | None,
 ) -> Controller:
     numbers = metrics.controller(spec.name, spec.workers or options.workers)
     controller = Controller(
@@ -369,6 +362,7 @@ def _controller(
         observer=numbers.reconcile,
         queue_observer=numbers.queue,
         find=find,
+        in_scope=in_scope,
     )
     if environment.shard is None:
         numbers.statistics = lambda: controller.statistics().queue

@@ -9,6 +9,7 @@ import anyio
 from kopylite.controller import Controller
 from kopylite.leaderelection import Elector
 from kopylite.lifecycle.taskforce import TaskForce
+from kopylite.manager.feeds import Feed
 from kopylite.triggers import KindSource
 
 
@@ -18,7 +19,7 @@ class Crew:
     Their sources hold the caches from the start on, so whoever begins to lead has them in sync.
 
     Args:
-        makers: make the controllers; each term has its own, since a controller runs once.
+        makers: make the controllers, with their sources; each term has its own, since a controller runs once.
         grace: seconds that running reconciles have after `stop()`.
         elector: says when; None: from the start.
         tasks: what runs beside them; it ends after the last reconcile.
@@ -27,7 +28,7 @@ class Crew:
 
     def __init__(
         self,
-        makers: Sequence[Callable[[], Controller]],
+        makers: Sequence[Callable[[], Feed]],
         grace: float,
         elector: Elector | None,
         tasks: TaskForce,
@@ -36,7 +37,7 @@ class Crew:
     ) -> None:
         self.elector = elector
         self.tasks = tasks
-        self.controllers = tuple(make() for make in makers) if warm else ()
+        self._feeds = tuple(make() for make in makers) if warm else ()
         self._warm = warm
         self.finished = True
         self._makers = makers
@@ -45,6 +46,11 @@ class Crew:
         self._works = elector is None
         self._stop = anyio.Event()
         self._over = anyio.Event()  # of the term that runs
+
+    @property
+    def controllers(self) -> Sequence[Controller]:
+        """Those that run, or wait for their term."""
+        return [feed.controller for feed in self._feeds]
 
     @property
     def working(self) -> Sequence[Controller]:
@@ -69,10 +75,16 @@ class Crew:
         else:
             await self.elector.run(self._work)
 
-    async def wait_warm(self) -> None:
-        """Wait until every controller works; of those that wait for their term, until their caches are in sync."""
+    async def wait_warm(self, excused: frozenset[str] = frozenset()) -> None:
+        """Wait until every controller works; of those that wait for their term, until their caches are in sync.
+
+        Args:
+            excused: namespaces that are not waited for.
+        """
         for controller in self.controllers:
             for source in controller.sources:
+                if source.namespace in excused:
+                    continue
                 if self.elector is not None and isinstance(source, KindSource):
                     await source.informer.wait_synced()
                 else:
@@ -95,8 +107,8 @@ class Crew:
         finally:
             self._works = self.elector is None
             if not self._warm:
-                self.controllers = ()
-                _close(controllers)
+                ended, self._feeds = self._feeds, ()
+                _close(ended)
 
     async def _serve(self, controller: Controller) -> None:
         await controller.run()
@@ -116,18 +128,17 @@ class Crew:
                 tasks.start_soon(drain, controller)
         self.finished = all(ended) or not self._stop.is_set()  # it tells of the end of the process
 
-    def _fresh(self) -> tuple[Controller, ...]:
+    def _fresh(self) -> Sequence[Controller]:
         """The controllers of a new term."""
         self._term += 1
         if self._term > 1 or not self._warm:
             # The new ones first: so the caches have a user all the time, and stay.
-            before, self.controllers = self.controllers, tuple(make() for make in self._makers)
+            before, self._feeds = self._feeds, tuple(make() for make in self._makers)
             _close(before)
         return self.controllers
 
 
-def _close(controllers: Sequence[Controller]) -> None:
+def _close(feeds: Sequence[Feed]) -> None:
     """Let go of the caches of controllers that have ended."""
-    for source in (source for controller in controllers for source in controller.sources):
-        if isinstance(source, KindSource):
-            source.close()
+    for feed in feeds:
+        feed.close()

@@ -5,7 +5,7 @@ Liveness asks what only a restart mends; readiness, what works at the moment.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from functools import partial
 
 from kopylite.boundary import MAP
@@ -48,14 +48,23 @@ def readiness(
     controllers: Iterable[Controller],
     electors: Iterable[Elector] = (),
     memberships: Iterable[Membership] = (),
+    excused: Container[str] = (),
 ) -> dict[str, Check]:
     """Every cache is in sync, every controller works, and no stop has begun (`running`).
 
     Who does not lead is as ready; but not who cannot even reach its Lease, or tell the others that it is there.
+
+    Args:
+        excused: the namespaces that may be out of sync.
     """
     checks: dict[str, Check] = {"running": running}
-    checks |= {f"informer-{label_of(informer.scope)}": partial(_synced, informer) for informer in informers}
-    checks |= {f"controller-{controller.label}": partial(_working, controller) for controller in controllers}
+    pardoned = set[str]()
+    for informer in informers:
+        if informer.scope.namespace in excused:
+            pardoned.add(str(informer.scope))
+        else:
+            checks[f"informer-{label_of(informer.scope)}"] = partial(_synced, informer)
+    checks |= {f"controller-{controller.label}": partial(_working, controller, pardoned) for controller in controllers}
     checks |= {f"lease-{elector.settings.name}": partial(_lease_reached, elector) for elector in electors}
     checks |= {f"replica-{each.roster.name}": partial(_lease_reached, each) for each in memberships}
     return checks
@@ -113,6 +122,6 @@ def _synced(informer: Informer) -> str | None:
     return now.problem or str(now.phase)
 
 
-def _working(controller: Controller) -> str | None:
-    waiting = controller.statistics().waiting_for
+def _working(controller: Controller, pardoned: Container[str]) -> str | None:
+    waiting = [name for name in controller.statistics().waiting_for if name not in pardoned]
     return f"waiting for {', '.join(waiting)}" if waiting else None

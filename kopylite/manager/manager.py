@@ -177,7 +177,8 @@ class Manager:
         """What is not in sync and why, one text each, with the rules that are missing; none: all is in sync."""
         if self._parts is None:
             return ["the API server was not reached yet"]
-        reasons = reasons_of(self._parts.cache.informers, self.apps[0].name, self.options.namespaces)
+        limited = self.options.scope.limited
+        reasons = reasons_of(self._parts.cache.informers, self.apps[0].name, limited=limited)
         why = self.webhooks.check() if self.webhooks is not None else None
         return [*reasons, f"webhooks: {why}"] if why else reasons
 
@@ -269,15 +270,14 @@ class Manager:
 
     async def _work(self, parts: Assembly, ground: Ground) -> bool:
         """Stage 4, up and down: whether all running reconciles ended by themselves."""
-        namespaces = self.options.namespaces
-        where = f"namespaces {', '.join(namespaces)}" if namespaces else "all namespaces"
         for app in self.apps:
             names = ", ".join(spec.name for spec in app.controllers)
-            logger.info("app %s: controllers %s in %s", app.name, names, where)
+            logger.info("app %s: controllers %s in %s", app.name, names, self.options.scope)
         report = WaitingReport(lambda: parts.cache.informers, parts.waiting_for, parts.permissions, clock=self._clock)
         async with anyio.create_task_group() as background:
             background.start_soon(self._endless, "the watch on the event loop", self._stall.run)
             background.start_soon(self._endless, "the cache", parts.cache.run)
+            background.start_soon(self._endless, "the scope", parts.namespaces.run)
             background.start_soon(self._endless, "the waiting report", report.run)
             background.start_soon(self._endless, "the hot-loop report", parts.loops.run)
             progress = ProgressReport(lambda: self.controllers, lambda: self.bar, clock=self._clock)
@@ -286,7 +286,7 @@ class Manager:
                 background.start_soon(self._endless, "the event recorder", recorder.run)
             for membership in parts.memberships:
                 background.start_soon(self._endless, "the membership of the shards", membership.run)
-            background.start_soon(self._note_synced)
+            background.start_soon(self._note_synced, parts)
             background.start_soon(self._note_namespaces, ground)
             async with anyio.create_task_group() as running:
                 for crew in parts.crews:
@@ -324,10 +324,10 @@ class Manager:
         for controller in self.controllers:
             controller.server_reached()
 
-    async def _note_synced(self) -> None:
+    async def _note_synced(self, parts: Assembly) -> None:
         began = self._clock.monotonic()
-        for crew in self._parts.crews if self._parts else ():
-            await crew.wait_warm()
+        for crew in parts.crews:
+            await parts.namespaces.wait_settled(crew.wait_warm)
         if self.webhooks is not None and self.options.webhook_manage:
             await self.webhooks.wait_ready()
         objects = sum(now.objects for now in self.metrics.informer_statistics())
@@ -340,7 +340,7 @@ class Manager:
     async def _note_namespaces(self, ground: Ground) -> None:
         """A namespace that does not exist can be watched, and stays as empty as a misspelt one."""
         client = LiveClient(Api(ground.transport, ground.resources))
-        if missing := await missing_namespaces(client, self.options.namespaces):
+        if missing := await missing_namespaces(client, self.options.scope.names):
             logger.warning(
                 "there is no namespace %s: nothing can be reconciled there before it is created; is it spelt rightly?",
                 ", ".join(missing),
@@ -363,7 +363,8 @@ class Manager:
 
     async def _readyz(self, query: Query) -> Answer:
         memberships = self._parts.memberships if self._parts else ()
-        ready = readiness(self._state, self._informers(), self.controllers, self.electors, memberships)
+        excused = self._parts.namespaces.excused() if self._parts else ()
+        ready = readiness(self._state, self._informers(), self.controllers, self.electors, memberships, excused)
         if self.webhooks is not None:
             ready["webhooks"] = self.webhooks.check
         return probe("readyz", ready | await self._own_checks("ready", query), query, self._ask)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kopylite.checks import require_count, require_flag, require_seconds, require_shards
+from kopylite.client.selecting import SelectorLike
 from kopylite.errors import UsageError
 from kopylite.leaderelection.settings import LEASE_DURATION, RENEW_DEADLINE, RETRY_PERIOD, LeaseSettings
+from kopylite.manager.scope import NamespaceRule
 from kopylite.webhooks.configurations import check_url
 
 
@@ -15,7 +17,9 @@ class Options:
     """How a Manager runs its App. Times are in seconds.
 
     Args:
-        namespaces: only these are watched; none: all. Cluster-scoped kinds are watched in any case.
+        namespaces: only these are watched; none: all. Cluster-scoped kinds are watched in any case. A glob such as
+            "team-*" means those that there are at any time: they are followed as they come and go.
+        namespaces_labelled: instead of `namespaces`, a label selector of namespaces, followed likewise.
         workers: reconciles at the same time, for controllers that declare no number of their own.
         metrics_address, health_address: "host:port", ":port" on 127.0.0.1, port 0 for a free one, or "off". Both
             may be the same.
@@ -37,6 +41,7 @@ class Options:
     """
 
     namespaces: tuple[str, ...] = ()
+    namespaces_labelled: SelectorLike = ""
     workers: int = 8
     metrics_address: str = "127.0.0.1:8080"
     health_address: str = "127.0.0.1:8081"
@@ -75,11 +80,9 @@ class Options:
             renew_deadline=self.renew_deadline,
             retry_period=self.retry_period,
         )
-        if not _are_names(self.namespaces):
-            raise UsageError(
-                f"Options: namespaces is a tuple of names, not {self.namespaces!r}; an empty tuple means all namespaces"
-            )
+        NamespaceRule.of(self.namespaces, self.namespaces_labelled)
 
-
-def _are_names(names: object) -> bool:
-    return isinstance(names, (tuple, list)) and all(isinstance(name, str) and name for name in names)
+    @property
+    def scope(self) -> NamespaceRule:
+        """Which namespaces are watched."""
+        return NamespaceRule.of(self.namespaces, self.namespaces_labelled)

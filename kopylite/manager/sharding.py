@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from kopylite.boundary import ActiveCall
 from kopylite.cache import ShardPart
 from kopylite.client import Client
 from kopylite.client.codec import decode_identity
 from kopylite.clock import Clock
-from kopylite.controller import ControllerSpec, Source
+from kopylite.controller import ControllerSpec
 from kopylite.errors import UsageError
 from kopylite.leaderelection import ElectionObserver, Elector, Membership, Post, Roster, shard_labels
 from kopylite.manager.crew import Crew
@@ -18,9 +17,7 @@ from kopylite.manager.elections import Candidacy, lease_settings
 from kopylite.manager.operator import Operator
 from kopylite.manager.options import Options
 from kopylite.objects import Kind, ObjectKey, Shard, kind_of
-from kopylite.reconcile import Request
 from kopylite.reconcile.context import RUNNING
-from kopylite.triggers import Enqueue, only
 
 # A label has no more characters.
 LONGEST_NAME = 63
@@ -42,31 +39,6 @@ class ShardClient(Client):
         if body is None or run is None or not run.is_about(kind, key):
             return body
         return body if self._shard.holds(decode_identity(body)[1].uid) else None
-
-
-class OwnKeys:
-    """A source, of which only some keys count."""
-
-    def __init__(self, source: Source, admits: Callable[[Request], bool]) -> None:
-        self._source = source
-        self._admits = admits
-        self.name, self.namespace = source.name, source.namespace
-
-    @property
-    def synced(self) -> bool:
-        return self._source.synced
-
-    async def wait_synced(self) -> None:
-        await self._source.wait_synced()
-
-    async def run(self, enqueue: Enqueue) -> None:
-        """As the source's."""
-        await self._source.run(only(enqueue, self._admits))
-
-    def active_calls(self, longer_than: float = 0.0) -> list[ActiveCall]:
-        """As the source's."""
-        found: list[ActiveCall] = getattr(self._source, "active_calls", lambda longer_than: [])(longer_than)
-        return found
 
 
 def parts_of(specs: Iterable[ControllerSpec], shard: Shard) -> Mapping[Kind, Sequence[ShardPart]]:

@@ -17,7 +17,7 @@ from kopylite.client.selecting import label_selector_text
 from kopylite.clock import Clock
 from kopylite.controller import Channel, ControllerSpec, MapFunction, Periodic, Source, Watch
 from kopylite.errors import DecodeError, KopyliteError
-from kopylite.objects import Kind, Unstructured, adapter_of, kind_of
+from kopylite.objects import Kind, adapter_of, kind_of
 from kopylite.reconcile import Context, Environment, Request
 from kopylite.reconcile.context import in_run
 from kopylite.triggers import (
@@ -43,32 +43,40 @@ MAP_SECONDS = 60.0
 MakeHandler = Callable[[], Handler | BackgroundHandler]
 
 
-def sources_of(spec: ControllerSpec, environment: Environment, cache: SharedCache, places: Places) -> list[KindSource]:
-    """The sources of a controller: its own kind first, then what it owns, then what it watches.
+def sources_of(
+    spec: ControllerSpec,
+    environment: Environment,
+    cache: SharedCache,
+    places: Places,
+    own: list[KindSource],
+    complete: FirstSync,
+) -> list[KindSource]:
+    """The sources of a controller in some places: its own kind first, then what it owns, then what it watches.
 
     With a shard, its own kind and what it owns are of that shard only. What is watched otherwise is cached whole, since
     it may concern any key; of these keys only those count whose object is in the shard's cache. No run is lost by
     that: an object that comes into the cache has one.
-    """
-    own = Watch(spec.kind, predicates=spec.predicates, labels=label_selector_text(spec.labels))
-    owner = kind_of(spec.kind)
-    sources: list[KindSource] = []
-    complete, shard = FirstSync(sources, environment.clock), environment.shard
 
-    def add(watch: Watch, default: MakeHandler, part: ShardPart | None = None) -> None:
+    Args:
+        own: the sources of its own kind, wherever they are; those that are made now are added.
+        complete: map functions wait for it.
+    """
+    owner, shard = kind_of(spec.kind), environment.shard
+    sources: list[KindSource] = []
+
+    def add(watch: Watch, default: MakeHandler, part: ShardPart | None = None) -> list[KindSource]:
         make = default if watch.map is None else _mapping(watch.map, watch, spec.timeout, environment, complete.wait)
         whole = part is None or watch.map is not None
         informers: Informers = cache if part is None or whole else PartCache(cache, part)
         made = list(_sources(watch, make, informers, places, environment))
         if whole and shard is not None:
-            admits = keys_in(own_sources)
             for source in made:
-                source.admits = admits
+                source.admits = partial(_is_key_in, own)
         sources.extend(made)
+        return made
 
-    own_sources: list[KindSource] = []
-    add(own, EnqueueObject, None if shard is None else ShardPart(shard))
-    own_sources += sources
+    watch = Watch(spec.kind, predicates=spec.predicates, labels=label_selector_text(spec.labels))
+    own += add(watch, EnqueueObject, None if shard is None else ShardPart(shard))
     for watch in spec.owns:
         part = None if shard is None else ShardPart(shard, owner.group_kind, watch.any_owner)
         make = partial(EnqueueOwner, owner, scopes=cache, controller_only=not watch.any_owner, shard=shard)
@@ -78,25 +86,9 @@ def sources_of(spec: ControllerSpec, environment: Environment, cache: SharedCach
     return sources
 
 
-def keys_in(sources: Sequence[KindSource]) -> Callable[[Request], bool]:
+def _is_key_in(sources: Iterable[KindSource], request: Request) -> bool:
     """Whether a key's object is in the cache of one of these."""
-    stores = [source.informer.store for source in sources]
-    return lambda request: any(store.get(request) is not None for store in stores)
-
-
-def finder_of(spec: ControllerSpec, sources: Sequence[KindSource]) -> Callable[[Request], Unstructured | None]:
-    """What names the object of a key, with its uid, from the caches of a controller's sources."""
-    kind = kind_of(spec.kind)
-    informers = [source.informer for source in sources if source.informer.scope.kind.group_kind == kind.group_kind]
-
-    def find(request: Request) -> Unstructured | None:
-        for record in filter(None, (informer.store.get(request) for informer in informers)):
-            metadata = {"name": record.name, "uid": record.uid}
-            metadata |= {"namespace": record.namespace} if record.namespace else {}
-            return Unstructured(apiVersion=kind.api_version, kind=kind.kind, metadata=metadata)
-        return None
-
-    return find
+    return any(source.informer.store.get(request) is not None for source in sources)
 
 
 def external_sources(spec: ControllerSpec, environment: Environment) -> Iterator[Source]:
@@ -110,40 +102,43 @@ class Places:
     """Where kinds are mirrored.
 
     Args:
-        namespaces: of the manager; none for all.
+        namespaces: those in scope; None: all of the cluster are, and are mirrored as one.
         cluster_scoped: kinds that are known to be in no namespace.
+        only: what is mirrored in these namespaces, and nothing else.
     """
 
-    namespaces: Sequence[str] = ()
+    namespaces: Sequence[str] | None = None
     cluster_scoped: frozenset[Kind] = frozenset()
+    only: bool = False
 
     def of(self, kind: Kind, namespace: str | None) -> Sequence[str]:
         """The namespaces in which a kind is to be mirrored; "" stands for all of them, and for cluster scope."""
-        if kind.namespaced is False or kind in self.cluster_scoped:
-            return ALL_NAMESPACES
-        return [namespace] if namespace is not None else self.namespaces or ALL_NAMESPACES
+        unbound = kind.namespaced is False or kind in self.cluster_scoped
+        if self.namespaces is not None and namespace is None and not unbound:
+            return self.namespaces
+        if self.only:
+            return ()
+        return ALL_NAMESPACES if unbound or namespace is None else (namespace,)
 
 
-async def find_places(watches: Iterable[Watch], resources: Resources, namespaces: Sequence[str]) -> Places:
+async def cluster_scoped_of(watches: Iterable[Watch], resources: Resources) -> frozenset[Kind]:
     """Ask for the scope of each kind once, so that one without namespaces is not mirrored once for each of them.
 
     A kind that is not served yet, or cannot be asked for, is taken for namespaced: then its mirrors are more than
     needed, and as right as one.
     """
-    kinds = {kind_of(watch.kind) for watch in watches}
-    cluster_scoped: set[Kind] = set()
+    found: set[Kind] = set()
 
     async def find(kind: Kind) -> None:
         with suppress(KopyliteError, OSError):
             if not (await resources.find(kind)).namespaced:
-                cluster_scoped.add(kind)
+                found.add(kind)
 
-    if namespaces:
-        with anyio.move_on_after(GATE_SECONDS):
-            async with anyio.create_task_group() as tasks:
-                for kind in kinds:
-                    tasks.start_soon(find, kind)
-    return Places(namespaces, frozenset(cluster_scoped))
+    with anyio.move_on_after(GATE_SECONDS):
+        async with anyio.create_task_group() as tasks:
+            for kind in {kind_of(watch.kind) for watch in watches}:
+                tasks.start_soon(find, kind)
+    return frozenset(found)
 
 
 class FirstSync:

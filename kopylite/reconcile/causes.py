@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -86,6 +86,11 @@ class Causes:
     def worked(self, key: Request) -> None:
         """A run of a key did not fail."""
         if self._of:
+            self._leave(key)
+
+    def drop(self, match: Callable[[Request], bool]) -> None:
+        """As `worked`, for all keys that match."""
+        for key in [key for key in self._of if match(key)]:
             self._leave(key)
 
     def due(self, now: float, *, all_of_them: bool = False) -> list[Line]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -64,8 +64,8 @@ class QueueStatistics:
 class WorkQueue(Generic[K]):
     """Keeps each key once and hands it to one worker at a time; see `state.py` for the rules.
 
-    Guarantees: a key that was added is handed out after the add, unless the queue is shut down; no key is handed out
-    again before `done`; adds during a run make exactly one more run.
+    Guarantees: a key that was added is handed out after the add, unless it is dropped or the queue is shut down; no key
+    is handed out again before `done`; adds during a run make exactly one more run.
 
     Belongs to one event loop. Every method but get() returns at once.
 
@@ -137,6 +137,11 @@ class WorkQueue(Generic[K]):
     def forget(self, key: K) -> None:
         """Forget the failures of `key`. A run to come stays."""
         self._limiter.forget(key)
+
+    def drop(self, match: Callable[[K], bool]) -> None:
+        """Forget the keys that match, with their failures: they are not handed out before they are added again."""
+        self._state.drop(match)
+        self._limiter.drop(match)
 
     def failures(self, key: K) -> int:
         """Failures of `key` since it was last forgotten."""

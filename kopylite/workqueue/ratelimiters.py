@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -130,3 +130,8 @@ class RateLimiter(Generic[K]):
     def forget(self, key: K) -> None:
         """Forget the failures of `key`: its next retry is a first one."""
         self._failures.pop(key, None)
+
+    def drop(self, match: Callable[[K], bool]) -> None:
+        """Forget the failures of all keys that match."""
+        for key in [key for key in self._failures if match(key)]:
+            del self._failures[key]

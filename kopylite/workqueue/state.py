@@ -20,6 +20,7 @@ Rules:
   run.) A delayed add to a key that only runs is kept, since that run began before it.
 - A key that is held runs when its time has come and not before: what is added meanwhile is absorbed by that run. A
   hold that begins during a run puts off what was added during it, too.
+- A key that is dropped has no run to come, until it is added again. Its run in progress goes on, and is done as usual.
 - Higher priority first, equals in the order in which they became ready; but while several priorities are ready,
   each FAIR_SHARE-th take goes to the level whose first key has been ready for longest. So a key is handed out after
   at most FAIR_SHARE x (n + 1) takes, n being the keys that were ready before it: low priority is slow, and never
@@ -30,7 +31,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Generic, NamedTuple, TypeVar
 
 from kopylite.workqueue.delays import DelayHeap
@@ -143,6 +144,14 @@ class QueueState(Generic[K]):
             return worked, False
         self._make_ready(key, self._priority[key], since)
         return worked, True
+
+    def drop(self, match: Callable[[K], bool]) -> None:
+        """Take back the run to come of each key that matches; those that run go on. Takes time for each key."""
+        for key in [key for key in self._priority if match(key)]:
+            self._leave_level(key, self._priority.pop(key))
+            self._waiting.discard(key)
+            self._held.discard(key)
+            self._parked.pop(key, None)
 
     def clear(self) -> None:
         """Take back every run to come."""

@@ -298,7 +298,7 @@ async def test_a_refusal_of_rbac_prints_the_rule_that_cures_it(
     async with connect(config=config) as alice:
         with pytest.raises(Forbidden) as caught:
             await alice.list(CONFIG_MAP, namespace=namespace)
-        missing = MissingPermissions("alice", [namespace])
+        missing = MissingPermissions("alice", limited=True)
         missing.note(caught.value, 0.0)
         [text] = missing.news(0.0)
         [rule] = yaml.safe_load(text.partition("\n")[2])

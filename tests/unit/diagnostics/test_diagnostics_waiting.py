@@ -101,7 +101,9 @@ def test_what_waits_for_one_reason_in_many_namespaces_is_one_line(caplog: pytest
         message = FORBIDDEN.message.replace("at the cluster scope", f'in the namespace "{one.scope.namespace}"')
         one.problem = Problem(Forbidden(message), 100.0)
     informers, namespaces = [cast("Informer", one) for one in many], [one.scope.namespace for one in many]
-    report = WaitingReport(lambda: informers, lambda scope: ["shop"], MissingPermissions("shop", namespaces))
+    report = WaitingReport(
+        lambda: informers, lambda scope: ["shop"], MissingPermissions("shop", limited=bool(namespaces))
+    )
     with caplog.at_level(logging.INFO):
         for second in range(11):
             report.look(100.0 + second)

@@ -235,19 +235,31 @@ async def test_a_namespace_that_may_not_be_watched_stops_no_other_and_joins_when
     options = replace(SERVED, namespaces=("fine", "forbidden", "empty"))
     async with running(recorded.app, server, options) as run:
         await recorded.until("a")
-        bad = "informer-thing.v1.example.com:forbidden"
-        assert [line for line in (await get(run, "/readyz"))[1].splitlines() if line.startswith("[-]")] == [
-            "[-]controller-thing failed: reason withheld",
-            f"[-]{bad} failed: reason withheld",
-        ]
-        assert "Forbidden" in (await get(run, f"/readyz/{bad}"))[1]
+        with anyio.fail_after(20):
+            await run.manager.wait_synced()
         await eventually(lambda: "does not work in namespace forbidden yet" in caplog.text, "it was told of")
+        await eventually(lambda: "in a Role of namespace forbidden" in caplog.text, "the rule was told")
+        status, text = await get(run, "/readyz?verbose")
+        assert status == 200, "it keeps nothing from being ready"
+        assert "thing.v1.example.com:fine" in text
+        assert "thing.v1.example.com:forbidden" not in text
+        assert 'kopylite_namespaces{state="refused"} 1.0' in (await get(run, "/metrics"))[1]
         assert recorded.seen == [Request("fine", "a")]
         server.closed.clear()
         await recorded.until("b")
-        with anyio.fail_after(20):
-            await run.manager.wait_synced()
-        assert (await get(run, "/readyz"))[0] == 200
+        await eventually(lambda: "controller thing begins in namespace forbidden" in caplog.text, "it joined")
+        assert "thing.v1.example.com:forbidden" in (await get(run, "/readyz?verbose"))[1]
+
+
+async def test_where_all_namespaces_are_refused_nothing_is_ready(server: TinyServer) -> None:
+    server.closed |= {"one", "two"}
+    async with running(Recorded().app, server, replace(SERVED, namespaces=("one", "two"))) as run:
+        bad = "/readyz/informer-thing.v1.example.com:"
+        await eventually(lambda: server.requests.count("GET /apis/example.com/v1/namespaces/two/things"), "it asked")
+        for name in ("one", "two"):
+            await eventually(lambda name=name: get(run, bad + name), "it is there")
+            assert "Forbidden" in (await get(run, bad + name))[1]
+        assert (await get(run, "/readyz"))[0] == 500
 
 
 async def test_what_stops_many_watches_alike_is_a_few_lines_and_not_one_for_each(
