@@ -20,6 +20,7 @@ from kopylite.objects.yamlread import read_documents
 if TYPE_CHECKING:
     from kopylite.app import App
     from kopylite.client import Client
+    from kopylite.client.selecting import SelectorLike
     from kopylite.manager import Manager
     from kopylite.webhooks.registration import Registration
 
@@ -79,6 +80,7 @@ class Cluster(ABC):
         app: App,
         *,
         namespaces: Sequence[str] = (),
+        namespaces_labelled: SelectorLike = "",
         timeout: float = 10,
         kubeconfig: str | Path | None = None,
     ) -> AsyncIterator[Manager]:
@@ -89,7 +91,8 @@ class Cluster(ABC):
 
         Args:
             app: has the reconcilers.
-            namespaces: to which it is limited; none: all.
+            namespaces: to which it is limited, names or globs; none: all.
+            namespaces_labelled: to which it is limited instead: those with these labels.
             timeout: seconds for its start, and for reconciles that still run at the end.
 
         Raises:
@@ -102,6 +105,7 @@ class Cluster(ABC):
 
         options = Options(
             namespaces=tuple(namespaces),
+            namespaces_labelled=namespaces_labelled,
             metrics_address="off",
             health_address="off",
             grace_period=timeout,

@@ -94,7 +94,8 @@ class WaitingReport:
             del self._reminders[cause]
         for cause, informers in causes.items():
             reminder = self._reminders.setdefault(cause, _Reminder(now + FIRST_REMINDER))
-            if now >= reminder.next:
+            # Of one cause there may always be somebody who waits, and nobody for long.
+            if now >= reminder.next and now - min(self._waits[one.scope].since for one in informers) >= FIRST_REMINDER:
                 self._remind(informers, reminder, now)
 
     def _tell_ends(self, waiting: Iterable[Scope], known: Container[Scope], now: float) -> None:

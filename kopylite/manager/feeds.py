@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+import anyio
+
 from kopylite.boundary import ActiveCall
 from kopylite.cache import SharedCache
 from kopylite.clock import Clock
@@ -103,6 +105,28 @@ class OwnKeys:
         return found
 
 
+class ScopeGate:
+    """A source without events: a controller gives it a moment at its start, so that it finds its namespaces at work.
+
+    It stands for the namespaces that nobody has named. Those that somebody has do not wait for it.
+    """
+
+    def __init__(self, namespaces: Namespaces) -> None:
+        self._namespaces = namespaces
+        self.name = str(namespaces.rule)
+        self.namespace = namespaces.rule.followed
+
+    @property
+    def synced(self) -> bool:
+        return self._namespaces.opened.is_set()
+
+    async def wait_synced(self) -> None:
+        await self._namespaces.opened.wait()
+
+    async def run(self, enqueue: Enqueue) -> None:
+        await anyio.sleep_forever()
+
+
 class Feed:
     """A controller with its sources: those of the namespaces that are in scope when it is made, and of each that comes.
 
@@ -134,7 +158,9 @@ class Feed:
         bound = self._make(caches.inside(*now), complete)
         first += bound
         self._bound = {name: [source for source in bound if source.namespace == name] for name in now}
-        gates = [*caches.gates(), *caches.gates(*now)]
+        gates: list[Source] = [*caches.gates(), *caches.gates(*now)]
+        if caches.namespaces.rule.live:
+            gates.append(ScopeGate(caches.namespaces))
         self.controller = build(self, [*gates, *first, *self._external()])
         caches.namespaces.follow(self)
 

@@ -14,7 +14,7 @@ from anyio.abc import TaskGroup
 from kopylite.cache import Delta, Informer, SharedCache
 from kopylite.clock import Clock
 from kopylite.errors import Forbidden, RequestTimeout
-from kopylite.manager.scope import NamespaceRule, ScopeState, names_of
+from kopylite.manager.scope import NamespaceRule, ScopeState, ScopeSteps, names_of
 from kopylite.objects import Kind
 from kopylite.reconcile import Request
 
@@ -25,6 +25,8 @@ NAMESPACE = Kind("v1", "Namespace", plural="namespaces", namespaced=False)
 START_SECONDS = 10.0
 # How long a list without a namespace waits at the start for the namespaces themselves.
 KNOWN_SECONDS = 2.0
+# Two hundred namespaces are a few lines.
+SAY_SECONDS = 1.0
 
 
 class Follower(Protocol):
@@ -46,6 +48,9 @@ class Namespaces:
     Args:
         rule: the scope that is asked for.
         cache: of all informers; it has one of namespaces, if that is needed.
+
+    Attributes:
+        opened: set when it is known which namespaces there are, and each of these was tried to begin in.
     """
 
     def __init__(self, rule: NamespaceRule, cache: SharedCache, clock: Clock) -> None:
@@ -58,9 +63,15 @@ class Namespaces:
         # Those that were there at the start, and those whose caches were in sync once: others hold nobody up.
         self._first: set[str] = set(rule.names)
         self._joined: set[str] = set()
+        # Those whose caches are in sync, or were refused.
+        self._tried: set[str] = set()
         self._tasks: TaskGroup | None = None
         self._starts: dict[str, anyio.CancelScope] = {}
-        self._known = anyio.Event()
+        self._known = False
+        self.opened = anyio.Event()
+        # What is to be told, and from when on.
+        self._untold: list[ScopeSteps] = []
+        self._say_at = 0.0
         # Set when there is something to decide; and replaced by a new one, after it was set, at each change.
         self._wake = anyio.Event()
         self._changed = anyio.Event()
@@ -113,24 +124,21 @@ class Namespaces:
                 known = self._informer is None or self._informer.has_state
                 self._wake = anyio.Event()
                 steps = self._state.next(self._clock.monotonic())
-                if steps.end:
-                    logger.info("not in scope any more, and let go: %s", names_of(steps.end))
                 for name in steps.end:
                     self._end(name)
                     await anyio.lowlevel.checkpoint()
-                if steps.begin:
-                    logger.info("in scope: %s", names_of(steps.begin))
                 for name in steps.begin:
                     for follower in [*self._followers]:
                         follower.begin(name)
                     self._start(name)
                     await anyio.lowlevel.checkpoint()
-                if known and not self._known.is_set():
+                if known and not self._known:
+                    self._known = True
                     self._first |= {*self._state.wanted}
-                    self._known.set()
-                if steps.begin or steps.end:
-                    self._change()
-                with anyio.move_on_after(steps.after):
+                self._change()
+                self._untold.append(steps)
+                tell_after = self._say(self._clock.monotonic())
+                with anyio.move_on_after(min((s for s in (steps.after, tell_after) if s is not None), default=None)):
                     await self._wake.wait()
 
     async def wait_settled(self, wait: Callable[[frozenset[str]], Awaitable[None]]) -> None:
@@ -139,20 +147,19 @@ class Namespaces:
         Args:
             wait: has to leave out what is of some namespaces; see `excused`.
         """
-        await self._known.wait()
+        await self.opened.wait()
         done = False
+
+        async def run(tasks: TaskGroup) -> None:
+            nonlocal done
+            await wait(self.excused())
+            done = True
+            tasks.cancel_scope.cancel()
+
         while not done:
-            changed, pending = self._changed, [n for n in self._state.wanted if n not in self._state.begun]
-
-            async def run(tasks: TaskGroup) -> None:
-                nonlocal done
-                await wait(self.excused())
-                done = True
-                tasks.cancel_scope.cancel()
-
+            changed = self._changed
             async with anyio.create_task_group() as tasks:
-                if not any(name in self._first for name in pending):
-                    tasks.start_soon(run, tasks)
+                tasks.start_soon(run, tasks)
                 await changed.wait()
                 tasks.cancel_scope.cancel()
 
@@ -204,8 +211,8 @@ class Namespaces:
         self._wake.set()
 
     def _end(self, name: str) -> None:
-        self._joined.discard(name)
-        self._first.discard(name)
+        for names in (self._first, self._tried, self._joined):
+            names.discard(name)
         if (start := self._starts.pop(name, None)) is not None:
             start.cancel()
         for follower in reversed([*self._followers]):
@@ -225,13 +232,30 @@ class Namespaces:
                 for informer in informers:
                     await informer.wait_tried()
             self._state.settled(name)
+            self._tried.add(name)
             self._wake.set()
-            self._change()
             for informer in informers:
                 await informer.wait_synced()
             self._joined.add(name)
             self._change()
 
+    def _say(self, now: float) -> float | None:
+        """Tell of what has begun and ended, once a second; after how many seconds there is more to be told."""
+        if now < self._say_at:
+            return self._say_at - now
+        ended = {name for steps in self._untold for name in steps.end}
+        begun = {name for steps in self._untold for name in steps.begin}
+        self._untold.clear()
+        if ended:
+            logger.info("not in scope any more, and let go: %s", names_of(ended))
+        if begun:
+            logger.info("in scope now: %s", names_of(begun))
+        if ended or begun:
+            self._say_at = now + SAY_SECONDS
+        return None
+
     def _change(self) -> None:
+        if self._known and self._first <= self._tried:
+            self.opened.set()
         self._changed.set()
         self._changed = anyio.Event()

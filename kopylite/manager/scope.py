@@ -91,6 +91,11 @@ class NamespaceRule:
         """Whether a namespace is in scope that the watch shows; the server has looked at its labels."""
         return bool(self.labels) or name in self.names or any(fnmatchcase(name, glob) for glob in self.globs)
 
+    @property
+    def followed(self) -> str:
+        """What stands for the namespaces that nobody has named, in a word or two."""
+        return f"labelled {self.labels}" if self.labels else ", ".join(self.globs)
+
     def __str__(self) -> str:
         if self.labels:
             return f"the namespaces labelled {self.labels}"

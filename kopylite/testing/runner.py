@@ -37,7 +37,7 @@ class OperatorRunner:
     Args:
         app: has the reconcilers; None: only the cluster runs.
         cluster: where, not yet entered: an EnvTest, say; None: an EmbeddedCluster.
-        namespaces: to which the app is limited; none: all.
+        namespaces: to which the app is limited, names or globs; none: all.
         timeout: seconds for its start, and for reconciles that still run at the end.
         options: of the EmbeddedCluster: `crds`, `simulator`, ...
 
