@@ -79,6 +79,9 @@ class Model:
             priority = max(priority, item.priority)
         self.items.append(Item(key, priority, now + after, self.next_place(), held=True))
 
+    def drop(self, keys: str) -> None:
+        self.items = [item for item in self.items if item.key not in keys]
+
     def promote(self, now: float) -> int:
         due = sorted((i for i in self.items if i.place is None and i.due <= now), key=lambda i: (i.due, i.given))
         for item in due:
@@ -138,6 +141,11 @@ class History:
             self.owed.add(key)
             self.state.hold(key, self.now, priority=priority, after=after)
             self.model.hold(key, self.now, priority, after)
+        elif what == 8 and argument % 4 == 0:
+            keys = KEYS[: 1 + argument % len(KEYS)]
+            self.owed -= {*keys}
+            self.state.drop(keys.__contains__)
+            self.model.drop(keys)
         elif what >= 5:
             priority, after = PRIORITIES[argument // 8 % 4], DELAYS[argument // 32 % 6]
             self.owed.add(key)

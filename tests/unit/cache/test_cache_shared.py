@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import anyio
 
-from kopylite.cache import SharedCache
+from kopylite.cache import Informer, SharedCache
 from kopylite.client.config import ClientConfig
 from kopylite.client.resources import Resources
 from kopylite.client.transport import AiohttpTransport
+from kopylite.metrics import Metrics
 from kopylite.objects import Kind, ObjectKey
 from tests.chaos.faultserver import FaultServer
 
@@ -94,3 +95,40 @@ async def test_a_selector_reaches_the_server_as_it_was_written() -> None:
         assert call.path == "/apis/example.com/v1/namespaces/ns/things"
         assert call.params["labelSelector"] == "a in (x, y)"
         assert call.params["fieldSelector"] == "metadata.name!=z"
+
+
+async def test_nothing_is_kept_of_an_informer_that_has_ended() -> None:
+    metrics, begun = Metrics(), list[Informer]()
+    async with AiohttpTransport(ClientConfig(server="http://127.0.0.1:1")) as transport:
+        cache = SharedCache(transport, Resources(transport), observe=metrics.informer, begun=begun.append)
+        metrics.informer_statistics = cache.statistics
+        informers = [cache.acquire(THING, namespace=f"n{number}") for number in range(3)]
+        assert begun == informers
+        assert {scope.namespace for scope in metrics._informers} == {"n0", "n1", "n2"}
+        assert 'namespace="n1"' in metrics.exposition()[0].decode()
+        cache.acquire(THING, namespace="n1")
+        for informer in informers:
+            cache.release(informer)
+        assert {scope.namespace for scope in metrics._informers} == {"n1"}, "it has another user"
+        assert begun == informers
+        async with anyio.create_task_group() as tasks:
+            for _ in range(2):
+                tasks.start_soon(cache.wait_scope, THING)
+            await anyio.wait_all_tasks_blocked()
+            assert len(cache._located) == 1
+            tasks.cancel_scope.cancel()
+        assert not cache._located, "nobody waits any more"
+
+
+async def test_an_informer_was_tried_when_its_list_came_or_was_refused() -> None:
+    server = FaultServer()
+    async with server.running(), AiohttpTransport(ClientConfig(server=server.url)) as transport:
+        cache = SharedCache(transport, Resources(transport))
+        good, bad = cache.acquire(THING), cache.acquire(Kind("example.com/v1", "Nowhere"))
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(cache.run)
+            with anyio.fail_after(5):
+                await good.wait_tried()
+                await bad.wait_tried()
+            assert (good.has_state, bad.has_state) == (True, False)
+            tasks.cancel_scope.cancel()

@@ -154,3 +154,39 @@ def test_what_is_wrong_is_said_with_a_code_of_its_own(
 ) -> None:
     assert main(["manifests", *(module if one == "M" else one for one in arguments)]) == code
     assert text in capsys.readouterr().err
+
+
+def test_a_scope_that_is_followed_is_handed_on(module: str, capsys: pytest.CaptureFixture[str]) -> None:
+    def environment(*options: str) -> dict[str, str]:
+        assert main(["manifests", module, "--image", "i", *options]) == 0
+        found = objects(capsys.readouterr().out)
+        assert {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["list", "watch"]} in found["ClusterRole"][
+            "rules"
+        ]
+        assert "Role" not in found
+        [container] = found["Deployment"]["spec"]["template"]["spec"]["containers"]
+        return {each["name"]: each["value"] for each in container["env"] if "NAMESPACE" in each["name"]}
+
+    assert environment("--watch-namespace", "team-*,shop") == {"KOPYLITE_NAMESPACE": "team-*,shop"}
+    assert environment("--watch-namespaces-labelled", "tier in (a, b)") == {
+        "KOPYLITE_NAMESPACES_LABELLED": "tier in (a, b)"
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--watch-namespace", "Team*"], "names no namespaces"),
+        (["--watch-namespaces-labelled", "tier in prod"], "tier in prod"),
+        (["--watch-namespace", "a", "--watch-namespaces-labelled", "a=b"], "do not go together"),
+    ],
+)
+def test_what_is_no_scope_is_refused(
+    module: str, capsys: pytest.CaptureFixture[str], options: list[str], words: str
+) -> None:
+    try:
+        code = main(["manifests", module, "--image", "i", *options])
+    except SystemExit as ended:
+        code = int(str(ended.code))
+    assert code == 2
+    assert words in capsys.readouterr().err

@@ -252,3 +252,115 @@ def test_active_runs_tell_what_is_stuck_since_when_and_why() -> None:
             await world.controller.drain(0.0)
 
     world.clock.run(main)
+
+
+class Moving(World):
+    """A controller that works in some namespaces, which come and go."""
+
+    def __init__(self, *sources: Source, lasts: float = 1.0) -> None:
+        super().__init__(*sources, lasts=lasts)
+        self.scope = {source.namespace for source in sources}
+        self.controller = Controller(
+            ControllerSpec(name="widget", kind=WIDGET, reconcile=self.reconcile),
+            Environment("widget", cast("Client", None), clock=self.clock),
+            sources=sources,
+            in_scope=lambda request: request.namespace in self.scope,
+        )
+
+    def enter(self, *sources: FakeSource) -> None:
+        self.scope.add(sources[0].namespace)
+        self.controller.enter(sources[0].namespace, sources)
+
+    def leave(self, *sources: FakeSource) -> None:
+        self.scope.discard(sources[0].namespace)
+        self.controller.leave(sources[0].namespace, sources)
+
+
+def test_a_namespace_that_comes_later_is_worked_in_when_it_is_in_sync_and_left_with_all_its_keys() -> None:
+    first, late = (
+        FakeSource(A, namespace="default"),
+        FakeSource(*(Request("late", name) for name in "xyz"), namespace="late", synced_after=5.0),
+    )
+    world = Moving(first, lasts=2.0)
+
+    async def main() -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(world.controller.run)
+            await anyio.sleep(10.0)
+            world.controller.enqueue(Request("late", "early"), "a map function names it")
+            world.enter(late)
+            await anyio.sleep(4.0)
+            assert world.begun == [(0.0, A)]
+            assert world.controller.statistics().waiting_for == ("Widget.example.com/v1",)
+            await anyio.sleep(4.0)
+            assert [request for _, request in world.begun[1:]] == [Request("late", "x"), Request("late", "y")]
+            world.leave(late)
+            world.controller.enqueue(Request("late", "z"), "nobody may")
+            await anyio.sleep(10.0)
+            assert not late.running
+            assert [request for _, request in world.ended[1:]] == [Request("late", "x"), Request("late", "y")]
+            assert world.controller.sources == (first,)
+            queue = world.controller.statistics().queue
+            assert (queue.ready, queue.waiting, queue.running) == (0, 0, 0)
+            world.enter(again := FakeSource(Request("late", "w"), namespace="late"))
+            await anyio.sleep(5.0)
+            assert world.begun[-1][1] == Request("late", "w")
+            assert again.running
+            assert await world.controller.drain(1.0)
+            world.enter(FakeSource(namespace="too-late"))
+            world.leave(again)
+
+    world.clock.run(main)
+
+
+def test_whatever_a_run_comes_to_whose_namespace_was_left_meanwhile_it_is_not_run_again() -> None:
+    left = FakeSource(A, namespace="default")
+    world = Moving(left, lasts=3.0)
+
+    async def fails(ctx: Context, request: Request) -> Result | None:
+        await world.reconcile(ctx, request)
+        raise ValueError("something of a namespace that is gone")
+
+    world.controller = Controller(
+        ControllerSpec(name="widget", kind=WIDGET, reconcile=fails, max_retries=5),
+        Environment("widget", cast("Client", None), clock=world.clock),
+        sources=[left],
+        in_scope=lambda request: request.namespace in world.scope,
+    )
+
+    async def main() -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(world.controller.run)
+            await anyio.sleep(10.0)
+            before = len(world.begun)
+            assert before > 1, "it fails and is tried again"
+            world.leave(left)
+            await anyio.sleep(100.0)
+            assert len(world.begun) == before
+            queue = world.controller.statistics().queue
+            assert (queue.ready, queue.waiting, queue.failing) == (0, 0, 0)
+            assert await world.controller.drain(1.0)
+
+    world.clock.run(main)
+
+
+def test_a_namespace_that_is_left_before_it_is_in_sync_leaves_no_key_behind() -> None:
+    world = Moving(FakeSource(A, namespace="default"))
+    slow = FakeSource(Request("slow", "a"), namespace="slow", synced_after=5.0)
+
+    async def main() -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(world.controller.run)
+            await anyio.sleep(10.0)
+            for _ in range(3):
+                world.enter(slow)
+                world.leave(slow)
+            world.enter(slow)
+            await anyio.sleep(2.0)
+            world.leave(slow)
+            await anyio.sleep(10.0)
+            assert not slow.running
+            assert [request for _, request in world.begun] == [A]
+            assert await world.controller.drain(1.0)
+
+    world.clock.run(main)

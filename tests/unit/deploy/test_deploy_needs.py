@@ -149,3 +149,11 @@ def test_a_rule_reads_as_in_a_role() -> None:
     assert RoleRule("g", ("things",), ("get",), ("one",)).to_wire() == {
         "apiGroups": ["g"], "resources": ["things"], "resourceNames": ["one"], "verbs": ["get"]
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("options", [Options(namespaces=("shop", "team-*")), Options(namespaces_labelled="tier=prod")])
+def test_a_scope_that_is_followed_needs_a_cluster_role_and_the_sight_of_namespaces(options: Options) -> None:
+    found = lines(needs_of([an_app(ConfigMap)], options, "ops").permissions)
+    assert {"list namespaces (all)", "watch namespaces (all)", "list things (all)", "patch things (all)"} <= found
+    assert not any("(all)" not in line for line in found)
+    assert not any("namespaces" in line for line in lines(needs_of([an_app()], LIMITED, "ops").permissions))

@@ -370,3 +370,22 @@ def test_statistics_of_several_queues_are_their_sums_and_their_longest_ages() ->
     )
     nothing = QueueStatistics.of_all([])
     assert (nothing.longest_ready, nothing.longest_running, nothing.unfinished) == (0.0, 0.0, 0.0)
+
+
+async def test_dropped_keys_are_not_handed_out_and_their_failures_are_forgotten() -> None:
+    queue: WorkQueue[str] = WorkQueue()
+    for name in ("a1", "a2", "b1"):
+        queue.add(name)
+    assert queue.get_nowait() == ("a1", 0)
+    queue.add("a1")
+    queue.add("a3", after=100.0)
+    queue.add_rate_limited("a4")
+    queue.add_rate_limited("b4")
+    queue.drop(lambda name: name.startswith("a"))
+    now = queue.statistics()
+    assert (now.ready, now.waiting, now.running, now.failing) == (1, 1, 1, 1)
+    queue.done("a1")
+    assert [queue.get_nowait(), queue.get_nowait()] == [("b1", 0), None]
+    queue.add("a2")
+    assert queue.get_nowait() == ("a2", 0)
+    queue.shut_down()
