@@ -84,7 +84,7 @@ PURE = {
     "reconcile/owners.py", "leaderelection/settings.py", "leaderelection/lease.py", "leaderelection/candidate.py",
     "controller/spec.py", "lifecycle/spec.py", "lifecycle/declarations.py",
     "reconcile/state.py", "controller/outcome.py", "serving/probes.py", "serving/routes.py", "serving/address.py",
-    "diagnostics/hotloop.py", "redaction/", "manager/options.py", "manager/health.py", "app.py",
+    "diagnostics/hotloop.py", "redaction/", "manager/options.py", "manager/scope.py", "manager/health.py", "app.py",
     "supervision/restarts.py", "supervision/exposition.py",
     "starter/naming.py", "deploy/calls.py", "deploy/needs.py", "deploy/rules.py", "deploy/hooks.py",
     "deploy/manifests.py", "deploy/chart.py",

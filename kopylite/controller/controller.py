@@ -213,9 +213,13 @@ class Controller:
         THREADS.set(self._threads)
         PATIENCE.set(self._patience)
         try:
-            async with anyio.create_task_group() as self._runs, anyio.create_task_group() as self._intake:
-                if not self._stopping:
-                    await self._begin(self._intake, self._runs)
+            async with anyio.create_task_group() as self._runs:
+                try:
+                    async with anyio.create_task_group() as self._intake:
+                        if not self._stopping:
+                            await self._begin(self._intake, self._runs)
+                finally:
+                    self._stopping = True  # also where it is cancelled: nothing more is taken in
         finally:
             self._threads.close()
             self._ended.set()

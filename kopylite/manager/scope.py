@@ -31,6 +31,7 @@ STEADY_SECONDS = 60.0
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _GLOB = re.compile(r"[a-z0-9*?\[\]!-]{1,253}")
+_TEMPLATE = re.compile(r"\{\{[^{}]*\}\}")  # of a chart, which is filled in later
 _WILD = re.compile(r"[*?\[]")
 
 
@@ -108,7 +109,7 @@ def check_namespace(name: str, where: str, error: type[Exception] = UsageError) 
     Raises:
         UsageError (or `error`): it is none.
     """
-    if not (_GLOB if _WILD.search(name) else _NAME).fullmatch(name):
+    if not (_GLOB if _WILD.search(name) else _NAME).fullmatch(name) and not _TEMPLATE.fullmatch(name):
         raise error(
             f"{where}: {name[:80]!r} names no namespaces: up to 63 lower-case letters, digits and inner dashes; or a "
             "glob of them with *, ? or [ab], as in 'team-*'"
