@@ -46,6 +46,7 @@ ASIDE_USERS = {"cli", "devcluster", "testing"}
 # The rooms of the embedded server, the same way: the first knows nobody, the last joins them all.
 APISERVER_LAYERS: list[set[str]] = [
     {"schema", "storage", "depth", "slices"},
+    {"aside"},
     {"request", "patching"},
     {"resources"},
     {"printers", "builtin"},

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Generator, Sequence
+from typing import Any
 
 from kopylite.apiserver.access.authorization import Authorizer, check
+from kopylite.apiserver.aside import aside
 from kopylite.apiserver.deletion.deleter import Deleter
 from kopylite.apiserver.depth import deep, deep_stream
 from kopylite.apiserver.endpoints.discovery import Discovery, page_not_found
@@ -16,14 +18,14 @@ from kopylite.apiserver.reads.watches import WatchStream
 from kopylite.apiserver.request.bodies import decode_body
 from kopylite.apiserver.request.log import AccessLog
 from kopylite.apiserver.request.negotiation import Media, accept_media
-from kopylite.apiserver.request.options import check_timeout, delete_options, list_options, write_options
+from kopylite.apiserver.request.options import WriteQuery, check_timeout, delete_options, list_options, write_options
 from kopylite.apiserver.request.request import HttpRequest, Response, Target, parse_target
 from kopylite.apiserver.resources.registry import Resource
 from kopylite.apiserver.slices import in_slices
 from kopylite.apiserver.world import Call, Disconnect, World, not_found, qualified_details
 from kopylite.apiserver.writes.decoding import check_namespace_matches, decode_object, read_delete_options
 from kopylite.apiserver.writes.patches import checked_form, patch
-from kopylite.apiserver.writes.writer import UpdatePolicy, Writer, Written, check_name
+from kopylite.apiserver.writes.writer import PATCH_RETRIES, UpdatePolicy, Writer, Written, check_name
 from kopylite.errors import (
     ApiError,
     BadRequest,
@@ -144,6 +146,8 @@ class Core:
         if not target.is_resource:
             return await self._document(request)
         call = Call(request, target, self._resource(request, target), warnings)
+        if not call.resource.loaded:
+            await aside(lambda: call.resource.strategy, call.resource.size)
         if call.resource.deprecation:
             warnings.append(call.resource.deprecation)
         special = self.special.get((call.resource.group, call.resource.plural, target.subresource))
@@ -235,7 +239,9 @@ class Core:
         deleting = delete_options(call.request, read_delete_options(call.request))
         records, metadata = await self.reader.page(call, options)
         await self.deleter.delete_collection(call, records, deleting)
-        return Response(body=View(self.world, call.resource, media).list(records, metadata), content_type=media.type)
+        return Response(
+            body=await View(self.world, call.resource, media).list(records, metadata), content_type=media.type
+        )
 
     async def _delete(self, call: Call, media: Media) -> Response:
         deleting = delete_options(call.request, read_delete_options(call.request))
@@ -246,8 +252,7 @@ class Core:
 
     async def _create(self, call: Call) -> Written:
         options = write_options(call.request, "CreateOptions")
-        obj, duplicates = decode_body(call.request, call.resource.kind, custom=call.resource.custom)
-        obj = decode_object(call, obj, duplicates, options.field_validation)
+        obj = await aside(lambda: _decoded(call, options), len(call.request.body))
         check_namespace_matches(call, obj["metadata"])
         if call.resource.terminating:
             raise _terminating(call.resource, obj["metadata"].get("name", ""))
@@ -255,16 +260,27 @@ class Core:
 
     async def _update(self, call: Call) -> Written:
         options = write_options(call.request, "UpdateOptions")
-        obj, duplicates = decode_body(call.request, call.resource.kind, custom=call.resource.custom)
-        obj = decode_object(call, obj, duplicates, options.field_validation)
+        obj = await aside(lambda: _decoded(call, options), len(call.request.body))
         check_name(call, obj)
         check_namespace_matches(call, obj["metadata"])
         create = call.resource.strategy.create_on_update and not call.target.subresource
-        return await self.writer.update(call, lambda _: obj, options, UpdatePolicy(create=create))
+        sent = [obj]
+
+        def change(_: dict[str, Any] | None) -> dict[str, Any]:
+            # Asked again, because somebody else wrote meanwhile, the first one has been worked on.
+            return sent.pop() if sent else _decoded(call, options)
+
+        return await self.writer.update(call, change, options, UpdatePolicy(PATCH_RETRIES, create=create))
 
     def _written(self, call: Call, written: Written, media: Media) -> Response:
         body = View(self.world, call.resource, media).object(written.body)
         return Response(201 if written.created else 200, body, media.type)
+
+
+def _decoded(call: Call, options: WriteQuery) -> dict[str, Any]:
+    """The object in the body. Raises ApiError."""
+    obj, duplicates = decode_body(call.request, call.resource.kind, custom=call.resource.custom)
+    return decode_object(call, obj, duplicates, options.field_validation)
 
 
 def _terminating(resource: Resource, name: str) -> Forbidden:

@@ -8,6 +8,7 @@ each step that the server takes between two awaits, and put back after it.
 from __future__ import annotations
 
 import sys
+import threading
 import types
 from collections.abc import AsyncGenerator, Awaitable, Generator, Iterator
 from contextlib import contextmanager
@@ -21,13 +22,40 @@ LIMIT: Final = 8000
 
 @contextmanager
 def deep_stack() -> Iterator[None]:
-    """For work that does not await."""
-    before = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(before, LIMIT))
+    """For work that does not await.
+
+    The limit is one for all threads, so it stays until the last of those that work has ended.
+    """
+    _working.begin()
     try:
         yield
     finally:
-        sys.setrecursionlimit(before)
+        _working.end()
+
+
+class _Working:
+    """How many need the deep stack now, and the limit before the first of them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._count = 0
+        self._before = 0
+
+    def begin(self) -> None:
+        with self._lock:
+            if self._count == 0:
+                self._before = sys.getrecursionlimit()
+                sys.setrecursionlimit(max(self._before, LIMIT))
+            self._count += 1
+
+    def end(self) -> None:
+        with self._lock:
+            self._count -= 1
+            if self._count == 0:
+                sys.setrecursionlimit(self._before)
+
+
+_working = _Working()
 
 
 @types.coroutine

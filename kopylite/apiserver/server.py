@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from kopylite.apiserver.access.kubeconfig import kubeconfig
+from kopylite.apiserver.admission import unheeded
 from kopylite.apiserver.assembly import AccessOptions, assemble
 from kopylite.apiserver.bootstrap.cluster import bootstrap
 from kopylite.apiserver.depth import deep_stack
@@ -53,6 +54,8 @@ class ApiServerOptions:
         data: a file in which the objects survive; held from the making of the server until its end.
         data_sync: wait for the disk at each write; off, a loss of power may take the last ones.
         controllers: which parts of a cluster's controller manager run: names of `controllers.NAMES`.
+        own_warnings: say in a Warning header of objects that are kept and not acted upon that it is so; a real server
+            has none of these.
         webhook_services: where Services that webhook configurations name are reached: a port of this machine for
             "namespace/name" or "namespace/name:port".
     """
@@ -68,6 +71,7 @@ class ApiServerOptions:
     data: Path | None = None
     data_sync: bool = True
     controllers: tuple[str, ...] = ()
+    own_warnings: bool = False
     webhook_services: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -112,6 +116,8 @@ class ApiServer:
         )
         with deep_stack():  # it reads the stored CRDs
             self.assembly = assemble(self.world, access, is_ready=lambda: self._ready)
+        if options.own_warnings:
+            self.world.validating.append(unheeded.note)
         self.core = self.assembly.core
         self.authority = authority
         self.port = 0

@@ -192,6 +192,19 @@ def body_in(resource: Resource, record: StoredObject) -> bytes:
     return record.body if same else msgspec.json.encode(object_in(resource, record))
 
 
+def shown_in(resource: Resource, record: StoredObject) -> StoredObject:
+    """The record as one that was written in this resource's version."""
+    if record.encoding_version == resource.encoding_version:
+        return record
+    obj = object_in(resource, record)
+    return msgspec.structs.replace(
+        record,
+        body=msgspec.json.encode(obj),
+        encoding_version=resource.encoding_version,
+        fields=selectable_fields(resource, obj),
+    )
+
+
 def selectable_fields(resource: Resource, obj: dict[str, Any]) -> dict[str, str] | None:
     if not resource.fields:
         return None

@@ -94,6 +94,11 @@ def _add_access_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-controllers", action="store_true", help="nor collect garbage, nor end namespaces: the API and no more"
     )
+    parser.add_argument(
+        "--no-own-warnings",
+        action="store_true",
+        help="leave out the Warning of an object that is kept and not acted upon, such as a HorizontalPodAutoscaler",
+    )
     parser.add_argument("--kubernetes-version", metavar="1.NN", default="1.37", help="the version to behave like")
 
 
@@ -145,6 +150,7 @@ def options_of(args: argparse.Namespace) -> ApiServerOptions:
         data=args.data,
         data_sync=args.data_sync == "on",
         controllers=() if args.no_controllers else NAMES,
+        own_warnings=not args.no_own_warnings,
     )
 
 

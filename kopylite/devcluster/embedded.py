@@ -48,6 +48,7 @@ class ServerParams(TypedDict, total=False):
         port: where to listen; left out: a free one.
         data_sync: whether each write to the data file waits for the disk (the default). Off, only a loss of power can
             take the last ones; a killed process loses nothing either way.
+        own_warnings: say in a Warning header of objects that are kept and not acted upon that it is so (the default).
         token: the bearer token of the administrator; left out: a random one.
         webhook_services: where Services that webhook configurations name are reached: a port of this machine for
             "namespace/name" or "namespace/name:port".
@@ -58,6 +59,7 @@ class ServerParams(TypedDict, total=False):
     minor: int
     port: int
     data_sync: bool
+    own_warnings: bool
     token: str
     webhook_services: Mapping[str, int]
 
@@ -239,7 +241,7 @@ def _server_options(controllers: bool | Collection[str], data: Path | None, serv
     from kopylite.apiserver.server import ApiServerOptions
 
     chosen = (NAMES if controllers else ()) if isinstance(controllers, bool) else tuple(controllers)
-    wanted: ServerParams = {"rbac": True, "tls": True, **server}
+    wanted: ServerParams = {"rbac": True, "tls": True, "own_warnings": True, **server}
     # A real server lets strangers in, too, as a user whom next to nothing is granted.
     return ApiServerOptions(controllers=chosen, data=data, anonymous=wanted["rbac"], **wanted)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import yaml
@@ -40,6 +40,22 @@ def to_go_yaml(obj: Any, *, sort_keys: bool = True) -> bytes:
     """YAML as Go's encoder writes it: keys sorted as of a map, double quotes where quotes are needed."""
     text: str = yaml.dump(obj, Dumper=_GoStyle, default_flow_style=False, sort_keys=sort_keys, allow_unicode=True)
     return text.encode("utf-8", "replace")
+
+
+def go_yaml_list(head: Mapping[str, Any], name: str, items: Iterable[Any]) -> bytes:
+    """The same of a map with a list of many items, which are taken one by one.
+
+    Args:
+        head: what else is in the map; what it has in the place of the list stays there if there are no items.
+        name: the key of the list.
+    """
+    listed = b"".join([to_go_yaml([item]) for item in items])
+    if not listed:
+        return to_go_yaml(dict(head))
+    before = {key: value for key, value in head.items() if key < name}
+    after = {key: value for key, value in head.items() if key > name}
+    return b"".join((to_go_yaml(before) if before else b"", f"{name}:\n".encode(), listed,
+                     to_go_yaml(after) if after else b""))  # fmt: skip
 
 
 def _is_plain(text: str) -> bool:

@@ -24,7 +24,7 @@ def planes(tmp_path_factory: pytest.TempPathFactory, kubectl: str) -> Iterator[t
     require_real_server()
     with start_blocking_portal() as portal:
         real: Cluster = EnvTest(controllers=CONTROLLERS)
-        embedded: Cluster = EmbeddedCluster()
+        embedded: Cluster = EmbeddedCluster(own_warnings=False)
         with portal.wrap_async_context_manager(real), portal.wrap_async_context_manager(embedded):
             yield (
                 _environment(real, kubectl, tmp_path_factory.mktemp("real")),

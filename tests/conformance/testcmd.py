@@ -149,7 +149,9 @@ async def compare(root: Path, names: list[str], logs: Path | None, limit: float)
     async with anyio.create_task_group() as group:
         group.start_soon(fill, 0, EnvTest(controllers=True, flags={**FLAGS, "token-auth-file": str(tokens)}))
         controllers = [name for name in NAMES if name != PUBLISHER]
-        embedded = EmbeddedCluster(controllers=controllers, simulator=Simulation(nodes=0), rbac=False, token=TOKEN)
+        embedded = EmbeddedCluster(
+            controllers=controllers, simulator=Simulation(nodes=0), rbac=False, token=TOKEN, own_warnings=False
+        )
         embedded.hooks.before.append(no_scheduler)
         group.start_soon(fill, 1, embedded)
     return tuple(results)

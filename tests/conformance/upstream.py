@@ -54,7 +54,7 @@ async def on_cluster(run: Run, kubeconfig: str | None) -> dict[str, str | None]:
     """Run it on a cluster: the one of the kubeconfig, or an embedded one."""
     if kubeconfig:
         return await anyio.to_thread.run_sync(run.results, kubeconfig)
-    async with EmbeddedCluster(simulator=True) as cluster:
+    async with EmbeddedCluster(simulator=True, own_warnings=False) as cluster:
         return await anyio.to_thread.run_sync(run.results, str(cluster.kubeconfig))
 
 

@@ -17,6 +17,7 @@ from kopylite.apiserver.admission.matching import is_exempt
 from kopylite.apiserver.admission.policies import Invocation, invocations, namespace_object
 from kopylite.apiserver.admission.policy_programs import Evaluation, ExpressionFailed
 from kopylite.apiserver.admission.refusals import forbidden
+from kopylite.apiserver.aside import aside
 from kopylite.apiserver.patching.apply import merge_configuration
 from kopylite.apiserver.patching.json_patch import json_patch
 from kopylite.apiserver.resources.registry import Resource
@@ -24,7 +25,6 @@ from kopylite.apiserver.schema.cel.conversions import string
 from kopylite.apiserver.schema.cel.values import OptionalValue, StructValue
 from kopylite.apiserver.schema.field_errors import go_quote
 from kopylite.apiserver.world import Admission, World
-from kopylite.apiserver.writes.aside import aside
 from kopylite.errors import ApiError, Cause
 
 Object = dict[str, Any]

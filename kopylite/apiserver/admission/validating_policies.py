@@ -17,8 +17,8 @@ from kopylite.apiserver.admission.matching import is_exempt
 from kopylite.apiserver.admission.policies import Invocation, invocations, namespace_object
 from kopylite.apiserver.admission.policy_programs import Evaluation, ExpressionFailed
 from kopylite.apiserver.admission.refusals import forbidden
+from kopylite.apiserver.aside import aside
 from kopylite.apiserver.world import Admission, World
-from kopylite.apiserver.writes.aside import aside
 from kopylite.errors import Cause, error_from_status
 
 _CODES = {"Forbidden": 403, "Unauthorized": 401, "RequestEntityTooLarge": 413, "Invalid": 422}

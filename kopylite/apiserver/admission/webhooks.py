@@ -25,12 +25,12 @@ from kopylite.apiserver.admission.reviews import (
     request_of,
     review_of,
 )
+from kopylite.apiserver.aside import aside
 from kopylite.apiserver.outbound.hooks import DEFAULT_TIMEOUT, HookClient, HookFailed
 from kopylite.apiserver.patching.json_patch import json_patch
 from kopylite.apiserver.resources.registry import Resource
 from kopylite.apiserver.schema.field_errors import go_quote
 from kopylite.apiserver.world import Admission, World
-from kopylite.apiserver.writes.aside import aside
 from kopylite.errors import ApiError, BadRequest, Cause, InternalError
 
 Object = dict[str, Any]

@@ -40,7 +40,7 @@ class CustomResourceStrategy:
     Args:
         api_version: "group/version".
         kind: the Kind.
-        schema: `openAPIV3Schema` of the version; kept as `definition`.
+        schema: `openAPIV3Schema` of the version.
         has_status: the status sub-resource is declared.
         scale: the paths of the scale sub-resource, if declared.
         versions: the schemas of all versions by apiVersion.
@@ -69,7 +69,6 @@ class CustomResourceStrategy:
     ) -> None:
         self.api_version = api_version
         self.kind = kind
-        self.definition = schema
         self.has_status = has_status
         self.schema = SchemaNode(_published(schema))
         self._structural = SchemaNode(schema)
@@ -80,6 +79,8 @@ class CustomResourceStrategy:
         self._validator = Validator(schema)
         self._status_validator = Validator((schema.get("properties") or {}).get("status") or {}, "status")
         self._rules = CelRules(schema)
+        # They walk the whole schema when they are first asked for, which is better done here than on the event loop.
+        _ = self._structural.has_embedded, self._structural.has_unique
 
     def reset_fields(self, subresource: str) -> tuple[str, ...]:
         if subresource == "status":

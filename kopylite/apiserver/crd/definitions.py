@@ -6,9 +6,10 @@ The server stores what these functions return and serves what `crd_resources` li
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any
+
+import msgspec
 
 from kopylite.apiserver.crd.columns import columns, selectable_fields
 from kopylite.apiserver.crd.custom_resources import CustomResourceStrategy
@@ -138,11 +139,11 @@ def establish(crd: Crd, others: Iterable[Crd], now: str) -> dict[str, Any]:
     """The CRD with the status that the naming and establishing controllers give it; unchanged if all is done.
 
     Args:
-        others: all CRDs; those of other groups, and the CRD itself, are ignored.
+        others: all CRDs; those of other groups, and the CRD itself, are ignored. Not looked at once all is done.
         now: RFC 3339, for lastTransitionTime.
     """
-    result: dict[str, Any] = copy_json(dict(crd))
-    status = _complete_status(result.setdefault("status", {}))
+    result = _with_own_head(crd)
+    status = _complete_status(result["status"])
     wanted, accepted = crd["spec"]["names"], status["acceptedNames"]
     state = approval(crd)
     if state is not None:
@@ -151,11 +152,11 @@ def establish(crd: Crd, others: Iterable[Crd], now: str) -> dict[str, Any]:
         _set_condition(result, ("KubernetesAPIApprovalPolicyConformant", approved, reason, state[1]), now)
     if wanted == accepted and is_true(crd, "NamesAccepted") and is_true(crd, "Established"):
         return result
-    same_group = [
+    rivals = [
         other for other in others
         if other["spec"]["group"] == crd["spec"]["group"] and other["metadata"]["name"] != crd["metadata"]["name"]
     ]  # fmt: skip
-    names, conflict = _accept_names(wanted, accepted, same_group)
+    names, conflict = _accept_names(wanted, accepted, rivals)
     status["acceptedNames"] = names
     if conflict is not None:
         _set_condition(result, ("NamesAccepted", "False", *conflict), now)
@@ -167,6 +168,12 @@ def establish(crd: Crd, others: Iterable[Crd], now: str) -> dict[str, Any]:
         text = "the initial names have been accepted"
         _set_condition(result, ("Established", "True", "InitialNamesAccepted", text), now)
     return result
+
+
+def _with_own_head(crd: Crd) -> dict[str, Any]:
+    """The CRD with metadata and status of its own; the spec, which may be a megabyte, is shared."""
+    metadata, status = copy_json(crd["metadata"]), copy_json(crd.get("status") or {})
+    return {**crd, "metadata": metadata, "status": status}
 
 
 def _accept_names(
@@ -225,7 +232,7 @@ def begin_deletion(crd: Crd, now: str) -> dict[str, Any]:
 
     The real server leaves generation alone here and sets no deletionGracePeriodSeconds.
     """
-    result: dict[str, Any] = copy_json(dict(crd))
+    result = _with_own_head(crd)
     metadata = result["metadata"]
     metadata.setdefault("deletionTimestamp", now)
     finalizers = metadata.setdefault("finalizers", [])
@@ -243,7 +250,7 @@ def needs_cleanup(crd: Crd) -> bool:
 
 def deletion_in_progress(crd: Crd, now: str) -> dict[str, Any]:
     """The CRD while its objects are being deleted."""
-    result: dict[str, Any] = copy_json(dict(crd))
+    result = _with_own_head(crd)
     entry = ("Terminating", "True", "InstanceDeletionInProgress", "CustomResource deletion is in progress")
     _set_condition(result, entry, now)
     return result
@@ -251,7 +258,7 @@ def deletion_in_progress(crd: Crd, now: str) -> dict[str, Any]:
 
 def deletion_completed(crd: Crd, now: str) -> dict[str, Any]:
     """The CRD when its last object is gone, without the finalizer: the server can remove it."""
-    result: dict[str, Any] = copy_json(dict(crd))
+    result = _with_own_head(crd)
     result["metadata"]["finalizers"] = [f for f in result["metadata"]["finalizers"] if f != CLEANUP_FINALIZER]
     never = not is_established(crd)
     entry = ("False", "NeverEstablished", "resource was never established")
@@ -286,8 +293,8 @@ def _resource(crd: Crd, version: Mapping[str, Any]) -> Resource:
     schemas = {f"{group}/{each['name']}": _schema(each) for each in spec["versions"]}
     storage = f"{group}/{storage_version(crd)}"
     stored = [f"{group}/{name}" for name in (crd.get("status") or {}).get("storedVersions") or ()]
-    form = [schema, storage, schemas[storage], stored]
-    digest = hashlib.sha256(json.dumps(form, sort_keys=True).encode()).hexdigest()[:16]
+    form = msgspec.json.encode([schema, storage, schemas[storage], stored], order="sorted")
+    digest = hashlib.sha256(form).hexdigest()[:16]
 
     def load() -> Strategy:
         return CustomResourceStrategy(
@@ -323,6 +330,8 @@ def _resource(crd: Crd, version: Mapping[str, Any]) -> Resource:
         deprecation=_deprecation(version, spec),
         terminating=terminating,
         conversion=_webhook(spec),
+        definition=schema,
+        size=len(form),
         verbs=_TERMINATING_VERBS if terminating else _VERBS,
     )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +18,7 @@ from kopylite.apiserver.crd.definitions import (
     needs_cleanup,
 )
 from kopylite.apiserver.deletion.deleter import Deleter
+from kopylite.apiserver.depth import deep_stack
 from kopylite.apiserver.patching.apply import update_managed_fields
 from kopylite.apiserver.request.options import DeleteOptions
 from kopylite.apiserver.request.request import HttpRequest, Target
@@ -25,6 +28,8 @@ from kopylite.apiserver.world import Call, World
 from kopylite.apiserver.writes.metadata import timestamp
 from kopylite.apiserver.writes.writer import is_finished
 
+# How many objects of a CRD that goes are deleted in one turn of the event loop.
+_PORTION = 200
 STORAGE = "customresourcedefinitions.apiextensions.k8s.io"
 
 
@@ -54,6 +59,9 @@ class CrdServing:
     def _records(self) -> list[StoredObject]:
         return list(self._world.store.collection(STORAGE).records.values())
 
+    def _of_group(self, group: str) -> Iterator[dict[str, Any]]:
+        return (record.decode() for record in self._records() if _group_of(record) == group)
+
     def _observe(self, storage: str, change: StoredChange) -> None:
         if storage == STORAGE:
             if change.type == DELETED:
@@ -70,8 +78,7 @@ class CrdServing:
             self._serve(record.name, crd)
             self._clean_up(record, crd)
             return
-        others = [other.decode() for other in self._records()]
-        settled = establish(crd, others, self._now())
+        settled = establish(crd, self._of_group(crd["spec"]["group"]), self._now())
         if settled != crd:
             self._own_status(settled, crd)
             # Comes back here as a change of its own.
@@ -83,10 +90,9 @@ class CrdServing:
 
     def _reconsider(self, gone: StoredObject) -> None:
         """Others of the group may have waited for the names of the one that is gone."""
-        group = gone.decode()["spec"]["group"]
-        for record in self._records():
-            crd = record.decode()
-            if crd["spec"]["group"] == group and not is_established(crd):
+        for crd in list(self._of_group(_group_of(gone))):
+            record = self._world.store.get(STORAGE, crd["metadata"]["name"])
+            if record is not None and not is_established(crd):
                 self._changed(record)
 
     def _own_status(self, crd: dict[str, Any], before: dict[str, Any]) -> None:
@@ -140,9 +146,19 @@ class CrdServing:
         )
         resource = next(iter(self._served.get(record.name, [])), None)
         if resource is not None:
-            for instance in list(self._world.store.collection(storage).records.values()):
-                self._deleter.delete_now(_deletion(resource, instance), instance, DeleteOptions())
+            self._delete_instances(storage, resource, list(self._world.store.collection(storage).records))
         self._complete_cleanup(storage)
+
+    def _delete_instances(self, storage: str, resource: Resource, keys: list[str]) -> None:
+        """Delete these objects in portions: the first now, the next one after the event loop had its turn."""
+        collection = self._world.store.collection(storage)
+        with deep_stack():
+            for key in keys[:_PORTION]:
+                record = collection.records.get(key)
+                if record is not None and not collection.closed:
+                    self._deleter.delete_now(_deletion(resource, record), record, DeleteOptions())
+        if len(keys) > _PORTION and not collection.closed:
+            asyncio.get_running_loop().call_soon(self._delete_instances, storage, resource, keys[_PORTION:])
 
     def _complete_cleanup(self, storage: str) -> None:
         """Let the CRD go when nothing is left of it."""
@@ -159,6 +175,11 @@ class CrdServing:
             store.delete(STORAGE, key, record)
         else:
             store.update(STORAGE, key, done, record, encoding_version=record.encoding_version, fields=record.fields)
+
+
+def _group_of(crd: StoredObject) -> str:
+    """Its name says it."""
+    return crd.name.partition(".")[2]
 
 
 def _deletion(resource: Resource, record: StoredObject) -> Call:

@@ -15,6 +15,7 @@ import msgspec
 
 from kopylite.apiserver.request.options import DeleteOptions
 from kopylite.apiserver.resources.registry import Resource
+from kopylite.apiserver.slices import Slices
 from kopylite.apiserver.storage.history import StoredObject
 from kopylite.apiserver.storage.store import Moved
 from kopylite.apiserver.world import (
@@ -162,7 +163,9 @@ class Deleter:
 
     async def delete_collection(self, call: Call, records: list[StoredObject], options: DeleteOptions) -> None:
         """Delete these one by one; those that are gone meanwhile are skipped."""
+        slices = Slices()
         for record in records:
+            await slices.turn()
             one = replace(call.target, name=record.name, namespace=record.namespace)
             try:
                 await self.delete(Call(call.request, one, call.resource, call.warnings), options)

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from kopylite.apiserver.builtin.data import OWN_KEYS, SCHEMAS, documents
-from kopylite.apiserver.crd.custom_resources import CustomResourceStrategy
 from kopylite.apiserver.openapi.paths import DocumentPaths, SchemaNames
 from kopylite.apiserver.openapi.sharing import NodeSteps, Shared
 from kopylite.apiserver.openapi.v2 import definition, document
@@ -189,10 +188,8 @@ class OpenApi:
             schemas[name] = self._builtin(name)
         for resource in resources:
             yield
-            strategy = resource.strategy
-            assert isinstance(strategy, CustomResourceStrategy)
             name, list_name = (_custom_name(resource.api_version, k) for k in (resource.kind, resource.list_kind))
-            schema = self._describe(name, self._with_meta_texts(published(strategy.definition)))
+            schema = self._describe(name, self._with_meta_texts(published(resource.definition)))
             schemas[name] = {**schema, **_gvk(resource, resource.kind)}
             listed = self._describe(list_name, published_list(name))
             schemas[list_name] = {**listed, **_gvk(resource, resource.list_kind)}

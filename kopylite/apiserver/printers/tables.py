@@ -66,9 +66,13 @@ class TableView:
             "kind": "Table",
             "apiVersion": self._api_version,
             "metadata": list_metadata,
-            "columnDefinitions": self._definitions() if definitions else None,
-            "rows": [self._row(obj) for obj in objects],
+            **self.columns(definitions=definitions),
+            "rows": [self.row(obj) for obj in objects],
         }
+
+    def columns(self, *, definitions: bool = True) -> dict[str, Any]:
+        """What a Table says of its columns."""
+        return {"columnDefinitions": self._definitions() if definitions else None}
 
     def single(self, obj: dict[str, Any], *, definitions: bool = True) -> dict[str, Any]:
         """The Table of one object, as GET, writes and watch events give it."""
@@ -87,7 +91,7 @@ class TableView:
             for c in self._columns
         ]
 
-    def _row(self, obj: dict[str, Any]) -> dict[str, Any]:
+    def row(self, obj: dict[str, Any]) -> dict[str, Any]:
         row: dict[str, Any] = {"cells": [self._cell(column, obj) for column in self._columns]}
         if self._include_object == "Object":
             row["object"] = obj

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
 
+from kopylite.apiserver.aside import aside
 from kopylite.apiserver.builtin.column_texts import column_texts
 from kopylite.apiserver.printers.tables import TableView, partial_metadata
 from kopylite.apiserver.request.negotiation import JSON, Media
 from kopylite.apiserver.resources.registry import Resource
 from kopylite.apiserver.storage.history import StoredChange, StoredObject
-from kopylite.apiserver.world import World, body_in, object_in
+from kopylite.apiserver.world import World, body_in, object_in, shown_in
 from kopylite.errors import NotAcceptable
+
+# Passing a body on takes this much less time than looking at it.
+_PASSED_ON = 64
 
 
 class View:
@@ -44,33 +48,53 @@ class View:
             )
         return self._media.encode(partial_metadata(obj, self._api_version))
 
-    def list(self, records: Iterable[StoredObject], list_metadata: dict[str, Any]) -> bytes:
+    async def list(self, records: Sequence[StoredObject], list_metadata: dict[str, Any]) -> bytes:
         """A list document. Raises NotAcceptable."""
-        if not self._media.view:
-            return self._media.finish(self._plain_list(records, list_metadata))
-        objects = [object_in(self._resource, record) for record in records]
-        if self._table:
-            return self._media.encode(self._table.table(objects, list_metadata))
-        if self._media.view != "PartialObjectMetadataList":
+        if self._media.view == "PartialObjectMetadata":
             text = "you requested PartialObjectMetadata, but the requested object is a list"
             raise NotAcceptable(f"{text} (*{go_list_type(self._resource)})")
-        items = [partial_metadata(obj, self._api_version) for obj in objects]
-        document = {"kind": self._media.view, "apiVersion": self._api_version, "metadata": list_metadata}
-        return self._media.encode({**document, "items": items or None})
+        if self._resource.conversion is not None:
+            records = [shown_in(self._resource, record) for record in records]  # they are at hand in this turn only
+        return await aside(lambda: self._list(records, list_metadata), sum(map(self.weight, records)))
+
+    def weight(self, record: StoredObject) -> int:
+        """How much work it is to show a record, in bytes of an object that is looked at."""
+        passed_on = self._plain and record.encoding_version == self._resource.encoding_version
+        return len(record.body) // _PASSED_ON if passed_on else len(record.body)
+
+    @property
+    def _plain(self) -> bool:
+        """Whether records are passed on as they are stored."""
+        return not self._media.view and self._media.type == JSON
+
+    def _list(self, records: Sequence[StoredObject], list_metadata: dict[str, Any]) -> bytes:
+        if self._plain:
+            return self._media.finish(self._plain_list(records, list_metadata))
+        head = {"kind": self._media.view, "apiVersion": self._api_version, "metadata": list_metadata}
+        objects = (object_in(self._resource, record) for record in records)
+        if self._table:
+            head |= {**self._table.columns(), "rows": []}
+            return self._media.encode_list(head, "rows", map(self._table.row, objects))
+        if self._media.view:
+            items = (partial_metadata(obj, self._api_version) for obj in objects)
+            return self._media.encode_list({**head, "items": None}, "items", items)
+        head = {**self._list_head(list_metadata), "items": []}
+        return self._media.encode_list(head, "items", map(self._item, objects))
+
+    def _list_head(self, metadata: dict[str, Any]) -> dict[str, Any]:
+        metadata = {"continue": "", **metadata} if self._resource.custom else metadata
+        return {"kind": self._resource.list_kind, "apiVersion": self._resource.api_version, "metadata": metadata}
+
+    def _item(self, obj: dict[str, Any]) -> dict[str, Any]:
+        """Typed lists do not repeat what the list's kind says."""
+        return obj if self._resource.custom else {k: v for k, v in obj.items() if k not in ("kind", "apiVersion")}
 
     def _plain_list(self, records: Iterable[StoredObject], list_metadata: dict[str, Any]) -> bytes:
         bodies = (body_in(self._resource, record) for record in records)
         if not self._resource.custom:
-            # Typed lists do not repeat what the list's kind says.
             bodies = (b"{" + body[len(self._head) :] if body.startswith(self._head) else body for body in bodies)
-        if self._resource.custom:
-            list_metadata = {"continue": "", **list_metadata}
-        document = {
-            "kind": self._resource.list_kind,
-            "apiVersion": self._resource.api_version,
-            "metadata": list_metadata,
-        }
-        return msgspec.json.encode(document)[:-1] + b',"items":[' + b",".join(bodies) + b"]}"
+        head = msgspec.json.encode(self._list_head(list_metadata))[:-1]
+        return b"".join((head, b',"items":[', b",".join(bodies), b"]}"))
 
     def change(self, kind: str, change: StoredChange, record: StoredObject) -> bytes:
         """The watch event `kind` of a change, showing `record`: made once for all watchers of this form."""
@@ -88,7 +112,7 @@ class View:
 
     def event(self, kind: str, record: StoredObject) -> bytes:
         """A watch event with its end."""
-        if not self._media.view and self._media.type == JSON:
+        if self._plain:
             return b'{"type":"%b","object":%b}\n' % (kind.encode(), body_in(self._resource, record))
         return self._shaped_event(kind, object_in(self._resource, record))
 

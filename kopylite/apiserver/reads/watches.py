@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
+from functools import partial
 
-from kopylite.apiserver.reads.lists import matcher, wait_for_version
+from kopylite.apiserver.aside import aside, portions
+from kopylite.apiserver.reads.lists import Matches, matcher, wait_for_version
 from kopylite.apiserver.reads.views import View
 from kopylite.apiserver.request.negotiation import Media
 from kopylite.apiserver.request.options import ListOptions
+from kopylite.apiserver.slices import Slices
 from kopylite.apiserver.storage.history import (
     ADDED,
     DELETED,
@@ -20,7 +23,7 @@ from kopylite.apiserver.storage.history import (
     StoredObject,
     Subscription,
 )
-from kopylite.apiserver.world import Call, World
+from kopylite.apiserver.world import Call, World, shown_in
 from kopylite.errors import Expired, InternalError
 
 BOOKMARK_SECONDS = 60.0
@@ -29,7 +32,8 @@ _LAST_BOOKMARK_SECONDS = 2.0
 # --min-request-timeout: without timeoutSeconds a watch lives between once and twice that.
 MIN_WATCH_SECONDS = 1800.0
 
-Matches = Callable[[StoredObject], bool]
+# What a slow client may hold, in bytes, is this much more than what an event loop may be kept busy with.
+_LIGHTER = 8
 
 
 class WatchStream:
@@ -70,11 +74,9 @@ class WatchStream:
     async def _chunks(self, subscription: Subscription, initial: list[StoredObject]) -> AsyncGenerator[bytes, None]:
         # A client may leave at any chunk: closed here, an inner stream does not wait for the garbage collector.
         try:
-            await self._world.prepare(self._call.resource, initial)
-            for record in initial:
-                async with aclosing(self._pass(self._view.event(ADDED, record))) as chunks:
-                    async for chunk in chunks:
-                        yield chunk
+            async with aclosing(self._first(initial)) as chunks:
+                async for chunk in chunks:
+                    yield chunk
             if self._options.initial_events and self._options.bookmarks:
                 yield self._view.bookmark(self._sent, initial_events_end=True)
             async with aclosing(self._live(subscription)) as chunks:
@@ -97,11 +99,27 @@ class WatchStream:
         subscription = collection.subscribe(self._sent)
         if options.initial_events is False or not from_now:
             return subscription, []
-        records = collection.scan(self._prefix, "", store.version)
-        return subscription, [r for r in records if self._matches is None or self._matches(r)]
+        return subscription, list(collection.scan(self._prefix, "", store.version))
+
+    async def _first(self, records: list[StoredObject]) -> AsyncGenerator[bytes, None]:
+        """The events of the objects that are there at the beginning."""
+        slices, resource = Slices(), self._call.resource
+        await self._world.prepare(resource, records)
+        if resource.conversion is not None:
+            records = [shown_in(resource, record) for record in records]
+
+        def frames(portion: list[StoredObject]) -> list[bytes]:
+            return [self._view.event(ADDED, r) for r in portion if self._matches is None or self._matches(r)]
+
+        for portion in portions(records, self._load):
+            await slices.turn()
+            made = await aside(partial(frames, portion), self._weight(portion))
+            async with aclosing(self._pass(*made)) as chunks:
+                async for chunk in chunks:
+                    yield chunk
 
     async def _live(self, subscription: Subscription) -> AsyncGenerator[bytes, None]:
-        clock = self._world.clock
+        clock, resource, slices = self._world.clock, self._call.resource, Slices()
         next_bookmark = self._bookmark_time()
         while True:
             try:
@@ -109,11 +127,16 @@ class WatchStream:
             except Outrun:
                 return  # too slow: closed, and the client lists or watches anew
             if changes:
-                await self._world.prepare_changes(self._call.resource, changes)
-                async with aclosing(self._pass(*self._frames(changes))) as chunks:
-                    async for chunk in chunks:
-                        yield chunk
-                self._sent = max(self._sent, changes[-1].version)
+                for portion in portions(changes, lambda change: self._load(change.record)):
+                    await slices.turn()
+                    await self._world.prepare_changes(resource, portion)
+                    # What a webhook has converted is at hand in this turn only.
+                    size = 0 if resource.conversion else self._weight(change.record for change in portion)
+                    made = await aside(partial(self._frames, portion), size)
+                    async with aclosing(self._pass(*made)) as chunks:
+                        async for chunk in chunks:
+                            yield chunk
+                    self._sent = max(self._sent, portion[-1].version)
                 continue
             if subscription.closed or clock.monotonic() >= self._deadline:
                 return
@@ -127,6 +150,13 @@ class WatchStream:
                     await subscription.wait()
             except TimeoutError:
                 continue
+
+    def _weight(self, records: Iterable[StoredObject]) -> int:
+        return sum(map(self._view.weight, records))
+
+    def _load(self, record: StoredObject) -> int:
+        """What a record counts in a portion: work, and memory that a slow client holds."""
+        return max(self._view.weight(record), len(record.body) // _LIGHTER)
 
     def _bookmark_time(self) -> float:
         if not self._options.bookmarks:

@@ -133,13 +133,11 @@ class _Pairs(dict[str, Any]):
 
     def __init__(self, pairs: list[tuple[str, Any]]) -> None:
         super().__init__(pairs)
-        self.repeated: list[str] = []
+        self.repeated: set[str] = set()
         if len(self) < len(pairs):
             seen: set[str] = set()
             for key, _ in pairs:
-                if key in seen and key not in self.repeated:
-                    self.repeated.append(key)
-                seen.add(key)
+                (self.repeated if key in seen else seen).add(key)
 
 
 def parse_json(body: bytes) -> Any:

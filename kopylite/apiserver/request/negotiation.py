@@ -5,7 +5,7 @@ As apiserver's endpoints/handlers/negotiation/negotiate.go.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from kopylite.apiserver.request import protobuf
 from kopylite.apiserver.request.protobuf import PROTOBUF
 from kopylite.apiserver.request.request import HttpRequest, is_true
 from kopylite.errors import BadRequest, NotAcceptable
-from kopylite.objects.yamlwrite import to_go_yaml
+from kopylite.objects.yamlwrite import go_yaml_list, to_go_yaml
 
 JSON, YAML = "application/json", "application/yaml"
 # The forms of every resource; built-in kinds, lists of metadata and errors have protobuf too.
@@ -50,6 +50,20 @@ class Media:
         if self.type == YAML:
             return to_go_yaml(obj)
         return msgspec.json.format(msgspec.json.encode(obj), indent=2) if self.pretty else msgspec.json.encode(obj)
+
+    def encode_list(self, head: dict[str, Any], name: str, items: Iterable[dict[str, Any]]) -> bytes:
+        """A document of many items, of which one at a time is in memory.
+
+        Args:
+            head: all but the items; what it has in the place of the list stays there if there are none.
+            name: of the field with the items.
+        """
+        if self.type == PROTOBUF:
+            return protobuf.encode_list(head, items)
+        if self.type == YAML:
+            return go_yaml_list(head, name, items)
+        parts = [msgspec.Raw(msgspec.json.encode(item)) for item in items]
+        return self.encode({**head, name: parts} if parts else head)
 
     def event(self, kind: str, obj: Any) -> bytes:
         """An event of a watch, with its end."""

@@ -67,6 +67,8 @@ class Resource:
         conversion: of a CRD whose versions a webhook converts: its `spec.conversion.webhook`.
         stored_as: the same kind in the version in which it is stored, where that takes a webhook.
         converted: what the webhook made of stored objects, by their keys and versions.
+        definition: of a custom resource: the schema as its CRD has it.
+        size: of the schemas that the strategy is made from, in bytes of JSON; 0: little.
     """
 
     group: str
@@ -93,6 +95,8 @@ class Resource:
     conversion: Mapping[str, Any] | None = None
     stored_as: Resource | None = None
     converted: dict[tuple[str, int], bytes] = field(default_factory=dict)
+    definition: dict[str, Any] = field(default_factory=dict)
+    size: int = 0
     _strategy: Strategy | None = None
 
     def __post_init__(self) -> None:
@@ -102,6 +106,11 @@ class Resource:
         self.encoding_version = self.encoding_version or self.api_version
         if not self.storage_version_hash:
             self.storage_version_hash = version_hash(f"{self.group}/{self.version}", self.kind)
+
+    @property
+    def loaded(self) -> bool:
+        """Whether the strategy is at hand; else it is made when it is first asked for."""
+        return self._strategy is not None
 
     @property
     def strategy(self) -> Strategy:

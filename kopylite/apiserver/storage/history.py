@@ -98,13 +98,22 @@ class Subscription:
         self.position = position
         collection.subscriptions.add(self)
 
-    def take(self, limit: int = 256) -> list[StoredChange]:
-        """The next changes in order, at most `limit`, none if there are none yet. Raises Outrun."""
+    def take(self, limit: int = 256, limit_bytes: int = 1 << 20) -> list[StoredChange]:
+        """The next changes in order, none if there are none yet. Raises Outrun.
+
+        At most `limit`, and one more than fit into `limit_bytes`: who reads slowly keeps them from being forgotten.
+        """
         log = self._collection
         start = self.position - log.first
         if start < 0:
             raise Outrun
         changes = log.changes[start : start + limit]
+        total = 0
+        for taken, change in enumerate(changes, 1):
+            total += change.size
+            if total > limit_bytes:
+                del changes[taken:]
+                break
         self.position += len(changes)
         return changes
 

@@ -147,8 +147,7 @@ def decode_problems(
         order: the JSON that `obj` came from: several problems are told in its order.
     """
     try:
-        unknown = decode_metadata(obj)
-        unknown += [path for path in resource.strategy.decode(obj) if path not in unknown]
+        unknown = dict.fromkeys([*decode_metadata(obj), *resource.strategy.decode(obj)])
     except MetadataError as error:
         # Built-ins are decoded as a whole, so that the path leads through the object.
         text = str(error) if resource.custom else str(error).replace(" ObjectMeta.", " ObjectMeta.metadata.")
@@ -164,17 +163,17 @@ def decode_problems(
 
 def _in_order(body: bytes, paths: Collection[str]) -> list[str]:
     """The paths as they come in the body; those that are not in it (it may be YAML) last."""
-    found: list[str] = []
+    found: dict[str, None] = {}
     try:
         _walk(parse_json(body), "", paths, found)
     except ValueError:
         return list(paths)
-    return found + [path for path in paths if path not in found]
+    return list(found | dict.fromkeys(paths))
 
 
-def _walk(value: Any, path: str, paths: Collection[str], found: list[str]) -> None:
+def _walk(value: Any, path: str, paths: Collection[str], found: dict[str, None]) -> None:
     if path in paths:
-        found.append(path)
+        found[path] = None
     if isinstance(value, dict):
         for key, inner in value.items():
             _walk(inner, f"{path}.{key}" if path else key, paths, found)

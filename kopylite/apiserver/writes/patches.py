@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from kopylite.apiserver.aside import aside
 from kopylite.apiserver.patching.apply import apply
 from kopylite.apiserver.patching.json_patch import json_patch
 from kopylite.apiserver.patching.merge_patch import merge_patch
@@ -56,12 +57,13 @@ async def patch(world: World, writer: Writer, call: Call) -> Written:
     form = checked_form(call)
     options = write_options(call.request, "PatchOptions", apply=form == APPLY_PATCH)
     if form == APPLY_PATCH:
-        config = applied_config(call)
+        config = await aside(lambda: applied_config(call), len(call.request.body))
         change = _apply_change(world, call, config, options)
         create = not call.target.subresource
         policy = UpdatePolicy(PATCH_RETRIES, managed=True, create=create, patch=True)
         return await writer.update(call, change, options, policy)
-    change = _patch_change(call, patch_function(call, form), options)
+    function = await aside(lambda: patch_function(call, form), len(call.request.body))
+    change = _patch_change(call, function, options)
     return await writer.update(call, change, options, UpdatePolicy(PATCH_RETRIES, patch=True))
 
 
@@ -157,7 +159,8 @@ def _decode_patched(call: Call, patched: dict[str, Any], field_validation: str) 
     if problems and field_validation == "Strict":
         raise invalid_error("", "", "", [invalid("patch", shown, strict_text(problems))])
     if field_validation == "Warn":
-        call.warnings[:] = [*(w for w in call.warnings if w not in problems), *problems]
+        known = set(problems)
+        call.warnings[:] = [*(w for w in call.warnings if w not in known), *problems]
 
 
 def _check_identity(call: Call, obj: dict[str, Any]) -> None:
@@ -199,7 +202,8 @@ def _check_repeated(call: Call, field_validation: str) -> None:
         lines = "".join(f"\n  {text}" for text in repeated)
         converting = f"error converting YAML to JSON: yaml: unmarshal errors:{lines}"
         raise BadRequest(f"error strict decoding patch: {converting}")
-    call.warnings.extend(text for text in repeated if text not in call.warnings)
+    known = set(call.warnings)
+    call.warnings.extend(text for text in repeated if text not in known)
 
 
 def _apply_change(world: World, call: Call, config: dict[str, Any], options: WriteQuery) -> UpdateFunc:

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from kopylite.apiserver.aside import aside, size_of
 from kopylite.apiserver.patching.apply import update_managed_fields
 from kopylite.apiserver.request.options import WriteQuery
 from kopylite.apiserver.resources.registry import Resource
@@ -31,13 +32,12 @@ from kopylite.apiserver.world import (
     store_key,
 )
 from kopylite.apiserver.writes import metadata as meta
-from kopylite.apiserver.writes.aside import aside
 from kopylite.apiserver.writes.decoding import canonical
 from kopylite.apiserver.writes.lifecycle import check_namespace
 from kopylite.errors import AlreadyExists, ApiError, BadRequest, Conflict, InternalError
 
 GENERATE_NAME_TRIES = 8
-# How often a patch is computed anew when somebody else writes in between, as upstream.
+# How often a patch is computed anew when somebody else writes in between, as upstream (which does a PUT for ever).
 PATCH_RETRIES = 5
 
 # From the stored object (None: it does not exist) to the wanted one. May raise ApiError.
@@ -100,16 +100,21 @@ class Writer:
         # Checked last upstream, but no plug-in can tell; the text of an existing name must win.
         version_given = str(metadata.pop("resourceVersion", ""))
         meta.fill_created(metadata, namespace=namespace, generation=strategy.generation, clock=world.clock)
+        size = size_of(obj)
         if not managed:
-            self._own_fields(call, obj, None, options)
+            await aside(lambda: self._own_fields(call, obj, None, options), size)
         await self._mutate(Admission(call, "CREATE", obj, None, options.dry_run))
         if metadata.get("generateName") and not metadata.get("name"):
             metadata["name"] = meta.generated_name(metadata["generateName"], world.clock)
         call.warnings.extend(meta.drop_duplicate_owners(metadata))
         strategy.prepare_create(obj)
-        errors = meta.create_errors(metadata, strategy.name_errors, plain_finalizers=_plain_finalizers(resource))
-        self._refuse(call, obj, errors + await aside(lambda: strategy.validate_create(obj)))
-        await self._warn(call, obj, None)
+
+        def judge() -> list[str]:
+            errors = meta.create_errors(metadata, strategy.name_errors, plain_finalizers=_plain_finalizers(resource))
+            _refuse(call, obj, errors + strategy.validate_create(obj))
+            return strategy.warnings(obj, None)
+
+        call.warnings.extend(await aside(judge, size))
         await self._validate(Admission(call, "CREATE", obj, None, options.dry_run))
         key = store_key(resource, namespace, metadata["name"])
         present = world.store.get(resource.storage, key)
@@ -155,7 +160,7 @@ class Writer:
             if record is None:
                 if not policy.create:
                     raise call.not_found()
-                obj = change(None)
+                obj = await aside(lambda: change(None), len(call.request.body))
                 _check_version(obj["metadata"].get("resourceVersion", ""))
                 # Only POST minds one: here it said which object to change, and there is none.
                 obj["metadata"].pop("resourceVersion", None)
@@ -174,7 +179,8 @@ class Writer:
         resource, strategy = call.resource, call.resource.strategy
         await self._world.prepare(resource, [record])
         live = object_in(resource, record)
-        obj = change(live)
+        obj = await aside(lambda: change(live), len(record.body) + len(call.request.body))
+        size = len(record.body) + size_of(obj)
         metadata, old = obj["metadata"], live["metadata"]
         self._check_uid(call, metadata, record, policy)
         given_version = metadata.get("resourceVersion", "")
@@ -184,18 +190,23 @@ class Writer:
         part = "" if call.target.subresource == "scale" else call.target.subresource
         if not policy.managed:
             # Ownership is of what the client sent, before the strategy takes back what it may not change.
-            self._own_fields(call, obj, live, options)
+            await aside(lambda: self._own_fields(call, obj, live, options), size)
         strategy.prepare_update(obj, live, part)
         metadata = obj["metadata"]
         metadata["resourceVersion"] = str(record.version)
         await self._mutate(Admission(call, "UPDATE", obj, live, options.dry_run))
         # As upstream: who may not make a change learns that before he learns that he comes too late.
         self._check_version(call, given_version, record)
-        if strategy.generation and part != "binding" and _changed(obj, live, strategy.has_status):
-            metadata["generation"] = old.get("generation", 0) + 1
-        errors = meta.update_errors(metadata, old, custom=resource.custom, plain_finalizers=_plain_finalizers(resource))
-        self._refuse(call, obj, errors + await aside(lambda: strategy.validate_update(obj, live, part)))
-        await self._warn(call, obj, live)
+
+        def judge() -> list[str]:
+            if strategy.generation and part != "binding" and _changed(obj, live, strategy.has_status):
+                metadata["generation"] = old.get("generation", 0) + 1
+            plain = _plain_finalizers(resource)
+            errors = meta.update_errors(metadata, old, custom=resource.custom, plain_finalizers=plain)
+            _refuse(call, obj, errors + strategy.validate_update(obj, live, part))
+            return strategy.warnings(obj, live)
+
+        call.warnings.extend(await aside(judge, size))
         await self._validate(Admission(call, "UPDATE", obj, live, options.dry_run))
         return await self._store(call, record, _finished(call, obj), live, options)
 
@@ -265,15 +276,14 @@ class Writer:
         for plugin in self._world.validating:
             await plugin(admission)
 
-    def _refuse(self, call: Call, obj: dict[str, Any], errors: list[FieldError]) -> None:
-        if errors:
-            name = str(obj["metadata"].get("name", ""))
-            # Events of both groups are validated in the form of the core group.
-            group = "" if call.resource.storage == "events" else call.resource.group
-            raise invalid_error(call.resource.kind, group, name, errors)
 
-    async def _warn(self, call: Call, obj: dict[str, Any], old: dict[str, Any] | None) -> None:
-        call.warnings.extend(await aside(lambda: call.resource.strategy.warnings(obj, old)))
+def _refuse(call: Call, obj: dict[str, Any], errors: list[FieldError]) -> None:
+    """Raises Invalid, if there are errors."""
+    if errors:
+        name = str(obj["metadata"].get("name", ""))
+        # Events of both groups are validated in the form of the core group.
+        group = "" if call.resource.storage == "events" else call.resource.group
+        raise invalid_error(call.resource.kind, group, name, errors)
 
 
 def _check_version(version: str) -> None:

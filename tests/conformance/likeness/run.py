@@ -66,7 +66,9 @@ async def compared(scripts: Sequence[Script], known: Mapping[str, str]) -> Repor
     async with webhook_server() as hooks, anyio.create_task_group() as group:
         variables = {"hooks": hooks.url, "bundle": hooks.bundle}
         group.start_soon(_start_and_play, EnvTest(controllers=CONTROLLERS, crds=[CRDS]), scripts, real, variables)
-        group.start_soon(_start_and_play, EmbeddedCluster(crds=[CRDS]), scripts, embedded, variables)
+        group.start_soon(
+            _start_and_play, EmbeddedCluster(crds=[CRDS], own_warnings=False), scripts, embedded, variables
+        )
     comparisons: list[Comparison] = []
     for number, script in enumerate(scripts):
         namespace = namespace_of(number)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
@@ -36,9 +36,27 @@ def encode(obj: Mapping[str, Any]) -> bytes:
     Raises:
         KeyError: the kind has no message.
     """
-    api_version, kind = obj.get("apiVersion", ""), obj["kind"]
-    head = block(1, api_version.encode()) + block(2, kind.encode())
-    return MAGIC + block(1, head) + block(2, _message(message_name(api_version, kind))(obj))
+    return _enveloped(obj, _message(message_name(obj.get("apiVersion", ""), obj["kind"]))(obj))
+
+
+def encode_list(head: Mapping[str, Any], items: Iterable[Mapping[str, Any]]) -> bytes:
+    """A list, whose items are taken one by one.
+
+    Args:
+        head: the list without its items.
+
+    Raises:
+        KeyError: the kind has no message.
+    """
+    name = message_name(head.get("apiVersion", ""), head["kind"])
+    number, of = next((n, of) for n, (field, _, of) in layout_of(name).items() if field == "items")
+    one = _single(number, of)
+    return _enveloped(head, _message(name)(head) + b"".join([one(item) for item in items]))
+
+
+def _enveloped(obj: Mapping[str, Any], content: bytes) -> bytes:
+    head = block(1, obj.get("apiVersion", "").encode()) + block(2, obj["kind"].encode())
+    return MAGIC + block(1, head) + block(2, content)
 
 
 def encode_event(kind: str, obj: Mapping[str, Any]) -> bytes:
