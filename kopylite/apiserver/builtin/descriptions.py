@@ -18,6 +18,7 @@ _PROPERTY = re.compile(
     r'@property\s+def (\w+)\(self\):[^\n]*\n\s+r?"""Gets the [^\n]*\n\n(?P<text>.*?)\n\s+:return:', re.DOTALL
 )
 _ATTRIBUTE = re.compile(r"^ {8}'(\w+)': '([^']+)',?$", re.MULTILINE)
+_ESCAPED = re.compile(r'\\(["\\])')
 _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
@@ -45,10 +46,15 @@ def field_descriptions(schema: str) -> Mapping[str, str]:
     names = dict(_ATTRIBUTE.findall(text.partition("attribute_map = {")[2].partition("}")[0]))
     found = {}
     for match in _PROPERTY.finditer(text):
-        name, description = match[1], match["text"].replace("# noqa: E501", "").strip()
+        name, description = match[1], _unquoted(match["text"].replace("# noqa: E501", "").strip())
         if name in names and description:
             found[names[name]] = description
     return found
+
+
+def _unquoted(text: str) -> str:
+    """The text as it was before the generator of the models escaped it for a docstring."""
+    return _ESCAPED.sub(r"\1", text)
 
 
 # A resource that has every verb, in a short file.
@@ -66,7 +72,7 @@ def parameter_descriptions() -> Mapping[str, str]:
     found: dict[str, str] = {}
     for name, description in _PARAMETER.findall(path.read_text()):
         first, *words = name.strip("_").split("_")
-        found.setdefault(first + "".join(word.capitalize() for word in words), description.replace('\\"', '"'))
+        found.setdefault(first + "".join(word.capitalize() for word in words), _unquoted(description))
     return found
 
 

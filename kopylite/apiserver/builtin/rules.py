@@ -59,6 +59,8 @@ class KindRules:
         validate_there: likewise of new ones, where the rest of the world has a say.
         changes_first: the errors of a change come before those of the object.
         status_keeps_metadata: `/status` changes no metadata.
+        counts_empties: the part in which an empty list or map is a change to `generation`, because upstream compares it
+            with what was stored, which has none, by reflect.DeepEqual.
         reset_fields: by sub-resource, where it is not `status` for the main endpoint and `spec` for `/status`.
     """
 
@@ -79,6 +81,7 @@ class KindRules:
     validate_update: tuple[ValidateUpdate, ...] = ()
     validate_status: tuple[ValidateUpdate, ...] = ()
     warnings: warnings.Warn | None = None
+    counts_empties: str = ""
     reset_fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 

@@ -34,7 +34,9 @@ GROUP_RULES: Mapping[tuple[str, str], KindRules] = {
         validate=(networking.ingress_class, networking.controller_named),
         validate_update=(networking.update_ingress_class,),
     ),
-    ("networking.k8s.io", "NetworkPolicy"): KindRules(generation=True, validate=(networking.network_policy,)),
+    ("networking.k8s.io", "NetworkPolicy"): KindRules(
+        generation=True, counts_empties="spec", validate=(networking.network_policy,)
+    ),
     ("networking.k8s.io", "IPAddress"): KindRules(
         name_errors=networking.ip_address_name,
         validate=(networking.ip_address,),
@@ -166,10 +168,10 @@ GROUP_RULES: Mapping[tuple[str, str], KindRules] = {
         validate_update=(validation_groups.update_binding,),
     ),
     (_HOOKS, "ValidatingWebhookConfiguration"): KindRules(
-        generation=True, unconditional_update=False, validate=(hooks.validating_webhooks,)
+        counts_empties="webhooks", generation=True, unconditional_update=False, validate=(hooks.validating_webhooks,)
     ),
     (_HOOKS, "MutatingWebhookConfiguration"): KindRules(
-        generation=True, unconditional_update=False, validate=(hooks.mutating_webhooks,)
+        counts_empties="webhooks", generation=True, unconditional_update=False, validate=(hooks.mutating_webhooks,)
     ),
     (_HOOKS, "ValidatingAdmissionPolicy"): KindRules(
         generation=True,

@@ -9,6 +9,7 @@ from typing import Any
 from kopylite.apiserver.builtin import data, defaults_core, defaults_groups
 from kopylite.apiserver.builtin.codec import Codecs, TypeCodec
 from kopylite.apiserver.builtin.conversion import CONVERSIONS
+from kopylite.apiserver.builtin.empties import has_empties, told_apart
 from kopylite.apiserver.builtin.fields import FIELDS
 from kopylite.apiserver.builtin.rules import KindRules
 from kopylite.apiserver.builtin.rules_core import CORE_RULES
@@ -77,7 +78,8 @@ class BuiltinStrategy:
         return ("status",) if self.has_status and not subresource else ()
 
     def decode(self, obj: Object) -> list[str]:
-        reading = Reading()
+        reading, part = Reading(), self._rules.counts_empties
+        counted = bool(part) and has_empties(obj.get(part))
         try:
             self._codec.decode(obj, "", reading)
         except Undecodable as problem:
@@ -87,6 +89,8 @@ class BuiltinStrategy:
             ) from problem
         if self._rules.decode is not None:
             self._rules.decode(obj)
+        if counted and part in obj:
+            obj[part] = told_apart(obj[part])
         return sorted(reading.unknown)
 
     def from_stored(self, obj: Object, encoding_version: str) -> Object:

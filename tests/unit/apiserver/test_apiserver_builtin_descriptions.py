@@ -52,3 +52,9 @@ def test_the_models_are_not_imported() -> None:
         "import sys; sys.exit('kubernetes_asyncio' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+def test_quotes_are_not_escaped_as_in_the_docstrings_of_the_models() -> None:
+    text = field_descriptions("io.k8s.api.core.v1.LocalVolumeSource")["fsType"]
+    assert '"ext4"' in text
+    assert "\\" not in text
