@@ -24,6 +24,8 @@ _COMPRESS_BYTES = 128 * 1024
 # How long a body may stand still, and how long the whole may take: upstream gives a request 60 s, its body included.
 _BODY_IDLE_SECONDS = 30.0
 _BODY_SECONDS = 60.0
+# The one expectation of a client that is known: to be told that its body is wanted, before it sends it.
+_CONTINUE = "100-continue"
 # All warnings of an answer together; upstream truncates there.
 _MAX_WARNING_BYTES = 4096
 
@@ -44,6 +46,8 @@ class Front:
     async def __call__(self, http: web.BaseRequest) -> web.StreamResponse:
         if http.version.major != 1:
             return refusal(505, ": unsupported protocol version")
+        if http.headers.get("Expect", _CONTINUE).lower() != _CONTINUE:
+            return refusal(417)
         headers = {name.lower(): value for name, value in http.headers.items()}
         request = HttpRequest(http.method, http.path, parse_query(http.query_string), headers)
         try:
@@ -123,7 +127,9 @@ class FrontServer(QuietServer):
 
 def refusal(status: int, why: str = "") -> web.Response:
     text = f"{status} {HTTPStatus(status).phrase}{why}"
-    response = web.Response(status=status, text=text, headers={"Content-Type": "text/plain; charset=utf-8"})
+    response = web.Response(
+        status=status, text=text, headers={"Content-Type": "text/plain; charset=utf-8", "Server": ""}
+    )
     response.force_close()
     return response
 
@@ -143,6 +149,8 @@ async def _read(http: web.BaseRequest) -> bytes:
     """
     if not http.body_exists:
         return b""
+    if "Expect" in http.headers and http.version.minor and http.transport is not None:
+        http.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
     parts: list[bytes] = []
     size = 0
     try:

@@ -254,3 +254,17 @@ async def test_what_counts_the_cost_cannot_be_called(api: Api, name: str) -> Non
     schema = {"type": "object", "properties": {"n": numbers}}
     status, _ = await api.call("POST", CRDS, widget_crd(schema={"openAPIV3Schema": schema}, subresources={}))
     assert status == 422
+
+
+async def test_a_client_that_asks_before_it_sends_its_body_is_told_to_go_on(listening: ApiServer) -> None:
+    head = f"POST {CONFIG_MAPS} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 25\r\n"
+    reader, writer = await asyncio.open_connection("127.0.0.1", listening.port)
+    with anyio.fail_after(20):
+        writer.write(f"{head}Expect: 100-continue\r\n\r\n".encode())
+        assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+        writer.write(b'{"metadata":{"name":"a"}}')
+        assert (await reader.read()).startswith(b"HTTP/1.1 201 ")
+    writer.close()
+    other = await exchange(listening, f"{head}Expect: 200-maybe\r\n\r\n".encode())
+    assert other.startswith(b"HTTP/1.1 417 ")
+    assert b"aiohttp" not in other
