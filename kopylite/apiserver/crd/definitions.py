@@ -294,7 +294,6 @@ def _resource(crd: Crd, version: Mapping[str, Any]) -> Resource:
     storage = f"{group}/{storage_version(crd)}"
     stored = [f"{group}/{name}" for name in (crd.get("status") or {}).get("storedVersions") or ()]
     form = msgspec.json.encode([schema, storage, schemas[storage], stored], order="sorted")
-    digest = hashlib.sha256(form).hexdigest()[:16]
 
     def load() -> Strategy:
         return CustomResourceStrategy(
@@ -308,7 +307,6 @@ def _resource(crd: Crd, version: Mapping[str, Any]) -> Resource:
             stored=stored,
         )
 
-    terminating = is_terminating(crd)
     return Resource(
         group=group,
         version=version["name"],
@@ -324,15 +322,15 @@ def _resource(crd: Crd, version: Mapping[str, Any]) -> Resource:
         scale=scale,
         columns=columns(version),
         fields=selectable_fields(version),
-        encoding_version=f"{api_version}#{digest}",
+        encoding_version=f"{api_version}#{hashlib.sha256(form).hexdigest()[:16]}",
         storage_version_hash=version_hash(storage, kind),
         custom=True,
         deprecation=_deprecation(version, spec),
-        terminating=terminating,
+        terminating=is_terminating(crd),
         conversion=_webhook(spec),
         definition=schema,
         size=len(form),
-        verbs=_TERMINATING_VERBS if terminating else _VERBS,
+        verbs=_TERMINATING_VERBS if is_terminating(crd) else _VERBS,
     )
 
 
