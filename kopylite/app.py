@@ -5,15 +5,17 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
 from typing import Any, TypedDict, TypeVar, Unpack
 
 from kopylite.checks import require_flag, require_shards
 from kopylite.client.selecting import SelectorLike
-from kopylite.controller import Channel, ControllerSpec, Periodic, Reconcile, SyncReconcile, Watch, watch
+from kopylite.controller import Channel, ControllerSpec, Periodic, Reconcile, SyncReconcile, Timer, Watch, watch
 from kopylite.errors import RegistrationError
 from kopylite.lifecycle import LifecycleDeclarations
 from kopylite.objects import Kind, kind_of
 from kopylite.triggers import Predicate
+from kopylite.triggers.predicates import existence_changed
 from kopylite.webhooks import WebhookDeclarations
 from kopylite.workqueue import RateLimit
 
@@ -30,6 +32,19 @@ class ControllerOptions(TypedDict, total=False):
     sources: Sequence[Periodic | Channel]
     predicates: Predicate | None
     labels: SelectorLike
+    threads: int | None
+    timeout: float | None
+    max_retries: int | None
+    rate_limit: RateLimit
+    failure_events: bool
+    leader: bool
+
+
+class TimerOptions(TypedDict, total=False):
+    """The options of a timer that most do without. See ControllerSpec for each one's meaning."""
+
+    labels: SelectorLike
+    workers: int | None
     threads: int | None
     timeout: float | None
     max_retries: int | None
@@ -118,11 +133,56 @@ class App(LifecycleDeclarations, WebhookDeclarations):
         chosen = own if name is None else name
         owned = tuple(_watches(owns, f"controller {chosen!r}: owns"))
         watched = tuple(_watches(watches, f"controller {chosen!r}: watches"))
-        _check_options(options, f"controller {chosen!r}")
+        known = ("owns", "watches", "workers", "name", *ControllerOptions.__annotations__)
+        _check_options(options, f"controller {chosen!r}", known)
 
         def register(function: ReconcileT) -> ReconcileT:
             spec = ControllerSpec(
                 name=chosen, kind=kind, reconcile=function, owns=owned, watches=watched, workers=workers, **options
+            )
+            self._add(spec)
+            return function
+
+        return register
+
+    def timer(
+        self,
+        kind: KindLike,
+        *,
+        every: float | timedelta,
+        start_after: float | timedelta = 0,
+        jitter: float = 0.1,
+        name: str | None = None,
+        **options: Unpack[TimerOptions],
+    ) -> Callable[[ReconcileT], ReconcileT]:
+        """Declare the decorated `async def (ctx, request) -> Result | None` as what runs for each object now and again.
+
+        It is a reconcile in all but one thing: no event runs it, but the time. The first time is `start_after` the
+        creation of the object, the next ones follow `every` so long, however long a run takes and however often the
+        operator is started or led by another process. A time at which nobody worked is left out. Failures are tried
+        again with back-off, and a Result that asks for a run has it first; a TerminalError ends the timer of the object
+        until the next start.
+
+        Args:
+            kind: of the objects.
+            every: seconds, or a timedelta, from one run to the next.
+            start_after: the same, from the creation of an object to its first run.
+            jitter: by up to this part of `every` all times of an object are later, each object's by another one.
+            name: of its controller; None: the function's.
+            options: see TimerOptions.
+
+        Raises:
+            RegistrationError: names what is declared wrongly, the rule, and the way out.
+        """
+        _checked(kind, "@app.timer")
+        known = ("every", "start_after", "jitter", "name", *TimerOptions.__annotations__)
+        _check_options(options, "@app.timer", known)
+        timer = Timer(_in_seconds(every), _in_seconds(start_after), jitter)
+
+        def register(function: ReconcileT) -> ReconcileT:
+            chosen = str(getattr(function, "__name__", type(function).__name__)) if name is None else name
+            spec = ControllerSpec(
+                name=chosen, kind=kind, reconcile=function, timer=timer, predicates=existence_changed, **options
             )
             self._add(spec)
             return function
@@ -195,9 +255,12 @@ def _checked(kind: object, where: str) -> Kind:
         raise RegistrationError(f"{where}: {error}") from None
 
 
-def _check_options(options: Mapping[str, object], where: str) -> None:
+def _in_seconds(time: float | timedelta) -> float:
+    return time.total_seconds() if isinstance(time, timedelta) else time
+
+
+def _check_options(options: Mapping[str, object], where: str, known: Sequence[str]) -> None:
     """Refuse an option that does not exist, and sources that are none."""
-    known = ("owns", "watches", "workers", "name", *ControllerOptions.__annotations__)
     for option in options:
         if option not in known:
             near = difflib.get_close_matches(option, known, n=1)

@@ -83,7 +83,7 @@ PURE = {
     "workqueue/state.py", "workqueue/delays.py",
     "workqueue/ratelimiters.py", "reconcile/request.py", "reconcile/chains.py", "reconcile/conditions.py",
     "reconcile/owners.py", "leaderelection/settings.py", "leaderelection/lease.py", "leaderelection/candidate.py",
-    "controller/spec.py", "lifecycle/spec.py", "lifecycle/declarations.py",
+    "controller/spec.py", "controller/timers.py", "lifecycle/spec.py", "lifecycle/declarations.py",
     "reconcile/state.py", "controller/outcome.py", "serving/probes.py", "serving/routes.py", "serving/address.py",
     "diagnostics/hotloop.py", "redaction/", "manager/options.py", "manager/scope.py", "manager/health.py", "app.py",
     "supervision/restarts.py", "supervision/exposition.py",

@@ -66,6 +66,13 @@ class Record(Struct, frozen=True, eq=False, gc=False):
             metadata = members(members(self.body)["metadata"])
             return _read_or(metadata, "annotations", {}, dict[str, str])
 
+    def creation_timestamp(self) -> str:
+        """Decoded from the body at each call; "" where it can't be read."""
+        try:
+            return _decode_annotated(self.body).metadata.creation_timestamp
+        except Exception:
+            return ""
+
     def __repr__(self) -> str:
         return f"Record({self.key}, uid={self.uid!r}, resource_version={self.resource_version!r})"
 
@@ -118,6 +125,7 @@ class _Frame(Struct, gc=False):
 
 class _Annotations(Struct, gc=False, rename="camel"):
     annotations: dict[str, str] | None = None
+    creation_timestamp: str = ""
     resource_version: str = ""
 
 

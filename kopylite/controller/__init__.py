@@ -14,6 +14,7 @@ from kopylite.controller.spec import (
     periodic,
     watch,
 )
+from kopylite.controller.timers import Timer
 from kopylite.reconcile.synchronous import SyncReconcile
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "Reconcile",
     "Source",
     "SyncReconcile",
+    "Timer",
     "Watch",
     "channel",
     "periodic",

@@ -15,6 +15,7 @@ from kopylite.controller.gate import Gate, Syncing
 from kopylite.controller.reasons import Reasons
 from kopylite.controller.settler import Settler
 from kopylite.controller.spec import ControllerSpec
+from kopylite.controller.ticks import Ticks
 from kopylite.controller.worker import LoopTurn, Worker
 from kopylite.errors import UsageError
 from kopylite.objects import Unstructured
@@ -130,8 +131,9 @@ class Controller:
             in_scope=in_scope,
         )
         turn, self._threads = LoopTurn(environment.clock), Threads(spec.name, environment.clock)
+        ticks = None if spec.timer is None else Ticks(spec.timer, find, environment.clock)
         self._workers = [
-            Worker(spec, environment, self._queue, self._reasons, settler, turn, self._threads)
+            Worker(spec, environment, self._queue, self._reasons, settler, turn, self._threads, ticks)
             for _ in range(spec.workers or workers)
         ]
         self._patience = Patience()
@@ -221,6 +223,7 @@ class Controller:
                 finally:
                     self._stopping = True  # also where it is cancelled: nothing more is taken in
         finally:
+            self._queue.shut_down()  # where it was cancelled, the queue's timer would outlive it
             self._threads.close()
             self._ended.set()
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from kopylite.cache import parse_label_selector
 from kopylite.checks import require_count, require_flag, require_seconds, require_text
 from kopylite.client.selecting import SelectorLike, field_selector_text, label_selector_text
+from kopylite.controller.timers import Timer
 from kopylite.errors import RegistrationError, UsageError
 from kopylite.objects import HasKey, Kind
 from kopylite.reconcile.request import Request, Result
@@ -196,6 +197,7 @@ class ControllerSpec:
         failure_events: publish an Event about an object when its reconcile raised a TerminalError, or was given up
             after `max_retries`: one for each cause, with a count; of many objects the first 100, then one a second.
         leader: False: with leader election, it works in every process all the same, also beside others of its kind.
+        timer: `reconcile` runs for each object of its kind by this schedule, and events do not run it.
 
     Raises:
         RegistrationError: a value is out of its range, or `reconcile` is no function of two arguments, or not of
@@ -217,6 +219,7 @@ class ControllerSpec:
     rate_limit: RateLimit = DEFAULT_RATE_LIMIT
     failure_events: bool = True
     leader: bool = True
+    timer: Timer | None = None
 
     def __post_init__(self) -> None:
         require_text(self.name, "name of a controller")

@@ -14,6 +14,7 @@ from kopylite.controller.outcome import Settlement, settle_error, settle_result
 from kopylite.controller.reasons import Reasons
 from kopylite.controller.settler import Settler
 from kopylite.controller.spec import ControllerSpec, Reconcile
+from kopylite.controller.ticks import Ticks
 from kopylite.errors import ForgottenAwait, QueueShutDown, ReconcileTimeout
 from kopylite.reconcile.context import RUNNING, Context, Environment
 from kopylite.reconcile.request import Request
@@ -81,6 +82,7 @@ class Worker:
         settler: Settler,
         turn: LoopTurn,
         threads: Threads,
+        ticks: Ticks | None = None,
     ) -> None:
         self._spec = spec
         self._environment = environment
@@ -90,7 +92,8 @@ class Worker:
         self._settler = settler
         self._turn = turn
         self._threads = threads
-        self._reconcile: Reconcile = _awaited(spec, threads)
+        awaited = _awaited(spec, threads)
+        self._reconcile: Reconcile = awaited if ticks is None else ticks.around(awaited)
         self._task: asyncio.Task[Any] | None = None
         self._timer: asyncio.TimerHandle | None = None
         # The run in progress; the rest is valid only while there is one.

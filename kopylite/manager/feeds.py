@@ -188,6 +188,8 @@ class Feed:
         for source in self._of_its_kind(request.namespace):
             if (record := source.informer.store.get(request)) is not None:
                 metadata = {"name": record.name, "uid": record.uid}
+                if self._spec.timer is not None:
+                    metadata["creationTimestamp"] = record.creation_timestamp()
                 metadata |= {"namespace": record.namespace} if record.namespace else {}
                 return Unstructured(apiVersion=self._kind.api_version, kind=self._kind.kind, metadata=metadata)
         return None

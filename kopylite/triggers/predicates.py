@@ -186,3 +186,6 @@ labels_changed: Predicate = _Changed(lambda old, new: (old.labels or {}) != (new
 
 annotations_changed: Predicate = _Changed(lambda old, new: old.annotations() != new.annotations())
 """Drops updates that leave the annotations alone. Decodes both states: combine it after a cheaper one."""
+
+# Passes objects that come, go or are made anew, and no change of one.
+existence_changed: Predicate = _Changed(lambda old, new: old.uid != new.uid)

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from kopylite.app import App
 from kopylite.client.selecting import label_selector_text
-from kopylite.controller import periodic, watch
+from kopylite.controller import Timer, periodic, watch
 from kopylite.errors import RegistrationError, UsageError
 from kopylite.manager import Options
 from kopylite.objects import CustomResource, Kind, Unstructured
@@ -240,3 +240,21 @@ def test_labels_may_be_a_map_wherever_they_are_named() -> None:
     [spec] = app.controllers
     assert label_selector_text(spec.labels) == "app=web,tier=a"
     assert (app.cached[0].labels, spec.watches[0].fields) == ("app=web", "metadata.name=x")
+
+
+def test_a_timer_is_a_controller_with_the_name_of_its_function() -> None:
+    app = App("shops")
+
+    @app.timer(Shop, every=timedelta(hours=1), start_after=10, jitter=0.5, workers=2, leader=False)
+    async def take_stock(ctx: Context, request: Request) -> None: ...
+
+    app.reconciler(Shop)(nothing)
+    [timer, _] = app.controllers
+    assert (timer.name, timer.timer, timer.workers, timer.leader) == ("take_stock", Timer(3600.0, 10, 0.5), 2, False)
+    for wrong in ({"every": 0}, {"every": 1, "jitter": 2}, {"every": 1, "owns": []}, {"every": 1, "idle": 5}):
+        with pytest.raises(RegistrationError, match="timer"):
+            app.timer(Shop, **wrong)  # type: ignore[call-overload, arg-type]
+    with pytest.raises(RegistrationError, match="is a plain def"):
+        app.timer(Shop, every=1)(lambda ctx, request: None)  # type: ignore[arg-type]
+    with pytest.raises(RegistrationError, match="has a controller 'take_stock' already"):
+        app.timer(Shop, every=1)(take_stock)

@@ -145,3 +145,24 @@ async def test_what_is_declared_for_a_namespace_stays_whatever_the_scope_is(
         await eventually(
             lambda: [one.split()[0] for one in scopes(manager, "feeds-x")] == left, "what follows the scope is let go"
         )
+
+
+async def test_a_timer_runs_each_object_in_scope_until_it_is_gone(embedded_cluster: EmbeddedCluster) -> None:
+    seen, ticks = Seen("feeds"), list[str]()
+
+    @seen.app.timer(CONFIG_MAP, labels="of=feeds", every=0.4, jitter=0.0)
+    async def tick(ctx: Context, request: Request) -> None:
+        ticks.append(request.name)
+
+    async with managed(seen.app, embedded_cluster, "feeds-*") as (manager, client):
+        await seen.make(client, "feeds-t", "a", "b")
+        await eventually(lambda: ticks.count("a") > 2 and ticks.count("b") > 2, "each runs again and again")
+        await client.patch(CONFIG_MAP, ObjectKey("feeds-t", "a"), patch={"data": {"a": "b"}})
+        await eventually(lambda: seen.runs.count("feeds-t/a") == 2, "an event runs the reconcile, and not the timer")
+        timer = next(one for one in manager.controllers if one.name == "tick")
+        assert timer.statistics().queue.waiting <= 2, "each is there once"
+        await client.delete(CONFIG_MAP, ObjectKey("feeds-t", "a"))
+        await eventually(lambda: timer.statistics().queue.waiting == 1, "it is let go")
+        await client.delete(NAMESPACE, "feeds-t")
+        await eventually(lambda: not scopes(manager, "feeds-t"), "the namespace is let go")
+        assert timer.statistics().queue.waiting == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 
 from kopylite import App, Context, Kind, Request, Unstructured, watch
-from kopylite.client import load_config
+from kopylite.client import Client, load_config
 from kopylite.leaderelection import LEASE
 from kopylite.manager import Manager, Options
 from kopylite.objects import ObjectKey
@@ -53,3 +53,65 @@ async def test_ten_terms_leave_no_subscription_behind(embedded_cluster: Embedded
             source.close()
         assert parts.cache.informers == [], "each term gave back what it took"
         manager.stop()
+
+
+async def taken_and_given_back(client: Client, name: str, manager: Manager) -> None:
+    """Somebody else has the lease, until it runs out."""
+    lease = {"spec": {"holderIdentity": "somebody", "leaseDurationSeconds": 1}}
+    await client.live.patch(LEASE, ObjectKey("default", name), lease)
+    await eventually(lambda: not manager.electors[0].leading, "it does not lead")
+    await eventually(lambda: manager.electors[0].leading, "it leads again")
+
+
+async def test_a_leaders_task_is_cancelled_with_its_term_and_begun_again_with_the_next(
+    embedded_cluster: EmbeddedCluster,
+) -> None:
+    app = App("tasks", leader_election=True)
+    told: list[str] = []
+    names: dict[str, int] = {}
+
+    @app.task
+    async def led(ctx: Context) -> None:
+        term = names["led"] = names.get("led", 0) + 1
+        told.append(f"begun {term}")
+        try:
+            await anyio.sleep_forever()
+        finally:
+            told.append(f"ended {term}")
+
+    @app.task
+    async def once(ctx: Context) -> None:
+        names["once"] = names.get("once", 0) + 1
+
+    @app.task(leader=False)
+    async def everywhere(ctx: Context) -> None:
+        names["everywhere"] = names.get("everywhere", 0) + 1
+        await anyio.sleep_forever()
+
+    @app.task
+    async def fails(ctx: Context) -> None:
+        names["fails"] = names.get("fails", 0) + 1
+        raise ValueError("not in this term")
+
+    def running() -> dict[str, float]:
+        return {task: runs for task, runs in manager.metrics.tasks() if task in ("led", "everywhere")}
+
+    manager = Manager(app, load_config(str(embedded_cluster.kubeconfig)), OPTIONS)
+    async with anyio.create_task_group() as tasks, embedded_cluster.client() as client:
+        tasks.start_soon(manager.run)
+        await eventually(lambda: told == ["begun 1"] and running() == {"led": True, "everywhere": True}, "it leads")
+        await eventually(lambda: names.get("fails"), "a task that fails was begun")
+        lease = {"spec": {"holderIdentity": "somebody", "leaseDurationSeconds": 3}}
+        await client.live.patch(LEASE, ObjectKey("default", "tasks"), lease)
+        await eventually(lambda: told == ["begun 1", "ended 1"], "the term is over, and the task with it")
+        assert running() == {"led": False, "everywhere": True}
+        failed = names["fails"]
+        await eventually(lambda: told[2:] == ["begun 2"], "it leads again, and the task is begun again")
+        assert names["fails"] <= failed + 1, "a restart that was waited for did not outlive its term"
+        await taken_and_given_back(client, "tasks", manager)
+        await eventually(lambda: told[3:] == ["ended 2", "begun 3"], "and again")
+        assert running() == {"led": True, "everywhere": True}
+        await eventually(lambda: names["once"] == 3, "one that ends by itself is run once in each term")
+        assert names["everywhere"] == 1
+        manager.stop()
+    assert told[-1] == "ended 3"
