@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from kopylite.clock import Clock
 from kopylite.controller.spec import Reconcile
-from kopylite.controller.timers import Schedule, TimedObject, Timer, seconds_of
+from kopylite.controller.timers import DueTimes, TimedObject, Timer, seconds_of
 from kopylite.objects import Unstructured
 from kopylite.reconcile.context import Context
 from kopylite.reconcile.request import Request, Result
@@ -26,7 +26,7 @@ class Ticks:
     """
 
     def __init__(self, timer: Timer, find: Callable[[Request], Unstructured | None], clock: Clock) -> None:
-        self.schedule = Schedule(timer)
+        self.schedule = DueTimes(timer)
         self._find = find
         self._clock = clock
 

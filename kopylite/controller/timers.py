@@ -77,7 +77,7 @@ def seconds_of(timestamp: str, now: float) -> float:
 
 
 @dataclass(slots=True)
-class Schedule:
+class DueTimes:
     """The next time of each object that one controller knows."""
 
     timer: Timer

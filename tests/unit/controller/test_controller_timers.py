@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kopylite.controller import Timer
-from kopylite.controller.timers import SWEEP_SLACK, Schedule, TimedObject, seconds_of
+from kopylite.controller.timers import SWEEP_SLACK, DueTimes, TimedObject, seconds_of
 from kopylite.errors import RegistrationError
 from kopylite.reconcile import Request
 
@@ -32,7 +32,7 @@ def test_the_next_time_is_after_now_and_no_later_than_one_period_and_on_the_grid
 
 @given(TIMERS, st.lists(st.floats(0.0, 3.0), max_size=30))
 def test_runs_that_take_long_do_not_move_the_schedule_and_none_comes_twice(timer: Timer, lengths: list[float]) -> None:
-    schedule, found, now = Schedule(timer), TimedObject("u", 1000.0), 1000.5
+    schedule, found, now = DueTimes(timer), TimedObject("u", 1000.0), 1000.5
     runs: list[float] = []
     for length in lengths:
         due = schedule.due(A, found, now)
@@ -42,14 +42,14 @@ def test_runs_that_take_long_do_not_move_the_schedule_and_none_comes_twice(timer
         now += length * timer.every
         schedule.done(A, found, now)
     assert runs == sorted(set(runs))
-    again = Schedule(timer)  # another leader
+    again = DueTimes(timer)  # another leader
     if runs and now > timer.first(1000.0, "u") + 30.0:
         assert again.due(A, found, now) == pytest.approx(schedule.due(A, found, now))
 
 
 def test_objects_that_were_made_at_once_are_spread_and_a_start_among_old_ones_runs_none_at_once() -> None:
     timer, now = Timer(every=100.0, jitter=1.0), 1e9
-    schedule = Schedule(timer)
+    schedule = DueTimes(timer)
     uids = [str(UUID(int=random.Random(i).getrandbits(128))) for i in range(1000)]
     due = [schedule.due(Request("n", uid), TimedObject(uid, now - 5000.0), now) - now for uid in uids]
     assert min(due) > 0
@@ -57,16 +57,16 @@ def test_objects_that_were_made_at_once_are_spread_and_a_start_among_old_ones_ru
 
 
 def test_a_new_object_has_its_first_run_at_once_or_after_its_delay_and_a_new_one_of_its_name_too() -> None:
-    schedule = Schedule(Timer(every=60.0, jitter=0.0))
+    schedule = DueTimes(Timer(every=60.0, jitter=0.0))
     assert schedule.due(A, TimedObject("u", 1000.0), 1001.5) == 1000.0
     assert schedule.done(A, TimedObject("u", 1000.0), 1002.0) == 1060.0
     assert schedule.due(A, TimedObject("other", 1005.0), 1006.0) == 1005.0
-    assert Schedule(Timer(every=60.0, start_after=10.0, jitter=0.0)).due(A, TimedObject("u", 1000.0), 1001.0) == 1010.0
-    assert Schedule(Timer(every=60.0, jitter=0.0)).due(A, TimedObject("u", 1000.0), 1045.0) == 1060.0, "not news"
+    assert DueTimes(Timer(every=60.0, start_after=10.0, jitter=0.0)).due(A, TimedObject("u", 1000.0), 1001.0) == 1010.0
+    assert DueTimes(Timer(every=60.0, jitter=0.0)).due(A, TimedObject("u", 1000.0), 1045.0) == 1060.0, "not news"
 
 
 def test_nothing_is_kept_of_objects_that_are_gone_or_out_of_sight() -> None:
-    schedule = Schedule(Timer(every=10.0))
+    schedule = DueTimes(Timer(every=10.0))
     for i in range(10 * SWEEP_SLACK):
         schedule.due(Request("n", str(i)), TimedObject(str(i), float(i)), float(i))
     assert len(schedule) < 2 * SWEEP_SLACK
