@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from kopylite.cli.environment import OptionGroup, count, name, positive_int, seconds
+from kopylite.cli.environment import OptionGroup, count, name, positive_int
 from kopylite.cli.processes import PLACE, place
 
 
@@ -33,18 +33,14 @@ def add_election_options(parser: argparse.ArgumentParser) -> None:
         "--lease-namespace", parse=name, metavar="NAME",
         help="of the Lease, instead of the pod's own or the kubeconfig context's",
     )  # fmt: skip
-    options.add(
-        "--lease-duration", parse=seconds, default="15s", metavar="TIME",
-        help="how long the others wait after a leader's last sign of life, in whole seconds",
+    options.add_duration(
+        "--lease-duration", "15s", "how long the others wait after a leader's last sign of life, in whole seconds"
+    )
+    options.add_duration(
+        "--renew-deadline", "10s",
+        "a leader that could not renew its lease for so long stops its work; less than --lease-duration",
     )  # fmt: skip
-    options.add(
-        "--renew-deadline", parse=seconds, default="10s", metavar="TIME",
-        help="a leader that could not renew its lease for so long stops its work; less than --lease-duration",
-    )  # fmt: skip
-    options.add(
-        "--retry-period", parse=seconds, default="2s", metavar="TIME",
-        help="the pause between renewals, and between tries",
-    )  # fmt: skip
+    options.add_duration("--retry-period", "2s", "the pause between renewals, and between tries")
 
 
 def election_options(args: argparse.Namespace) -> dict[str, Any]:

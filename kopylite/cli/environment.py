@@ -82,6 +82,10 @@ class OptionGroup:
             help=f"{help} [{variable}{shown}]".replace("%", "%%"),
         )
 
+    def add_duration(self, flag: str, default: str, help: str) -> None:  # noqa: A002  (argparse's own word)
+        """Add an option whose value is a duration; see `seconds`."""
+        self.add(flag, parse=seconds, default=default, metavar="TIME", help=help)
+
     def add_switch(self, flag: str, *, help: str) -> None:  # noqa: A002  (argparse's own word)
         """Add --flag and --no-flag; the variable says true or false. None: neither was given."""
         variable = PREFIX + flag.lstrip("-").replace("-", "_").upper()

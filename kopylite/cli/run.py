@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kopylite.cli.election import add_election_options, election_options
-from kopylite.cli.environment import OptionGroup, choice, globs, positive_int, seconds, selector, unknown_variables
+from kopylite.cli.environment import OptionGroup, choice, globs, positive_int, selector, unknown_variables
 from kopylite.cli.exitcodes import Exit
 from kopylite.cli.processes import OVERTIME, check_shared, fields_of, own_address, supervise, tell_address, tie_of
 from kopylite.cli.signals import StopSignals
@@ -112,10 +112,7 @@ def _add_cluster_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--allow-plain-http", action="store_true", help="let credentials go to another machine over http"
     )
-    options.add(
-        "--connect-timeout", parse=seconds, default="60s", metavar="TIME",
-        help="how long to try to reach the API server at the start",
-    )  # fmt: skip
+    options.add_duration("--connect-timeout", "60s", "how long to try to reach the API server at the start")
 
 
 def _add_dev_options(parser: argparse.ArgumentParser) -> None:
@@ -139,10 +136,7 @@ def _add_running_options(parser: argparse.ArgumentParser) -> None:
         "--workers", parse=positive_int, default=8, metavar="N",
         help="reconciles at the same time, for each controller that declares no number of its own",
     )  # fmt: skip
-    options.add(
-        "--grace-period", parse=seconds, default="30s", metavar="TIME",
-        help="how long running reconciles may go on after a signal to stop",
-    )  # fmt: skip
+    options.add_duration("--grace-period", "30s", "how long running reconciles may go on after a signal to stop")
     options.add(
         "--record-rbac", parse=Path, metavar="PATH",
         help="add what it asks of the API server to this file, or to one in this folder; see `kopylite manifests`",

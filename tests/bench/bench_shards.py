@@ -25,8 +25,8 @@ from tests.elections.cluster import TIMES, Replica, Replicas, playing
 from tests.elections.work import TARGET, Work, join_leave_and_die
 from tests.operators import children_of, eventually
 
-SHARDS = "12"
-LIMIT = 900.0
+SHARDS = 12
+LIMIT = 600.0
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -55,7 +55,7 @@ async def play(replicas: Replicas, processes: int, objects: int) -> Figures:
     """Let some processes do what is there."""
     began = time.monotonic()
     async with replicas.replica(
-        "p", "--processes", str(processes), "--shards", SHARDS, target=TARGET, times=TIMES
+        "p", "--processes", str(processes), "--shards", str(SHARDS), target=TARGET, times=TIMES
     ) as p:
         await eventually(lambda: p.running.address, "the parent listens", limit=LIMIT)
 
@@ -66,19 +66,21 @@ async def play(replicas: Replicas, processes: int, objects: int) -> Figures:
         wall = time.monotonic() - began
 
         async def settled() -> bool:
-            held = [await p.running.sum_of("kopylite_shards_held", process=str(n + 1)) for n in range(processes)]
-            return sum(held) == int(SHARDS) and max(held) - min(held) <= 1
+            held = await of_each(p, processes, "kopylite_shards_held")
+            return sum(held) == SHARDS and max(held) - min(held) <= 1
 
         await eventually(settled, "each has its fair part", limit=LIMIT)
-        children = children_of(p.running.process.pid)
-        found = Figures(wall, sum(map(cpu_of, children)), [*map(memory_of, children)], await cached(p, processes))
+        pids = children_of(p.running.process.pid) or [p.running.process.pid]
+        objects_of_each = await of_each(p, processes, "kopylite_informer_objects", kind="ConfigMap")
+        found = Figures(wall, sum(map(cpu_of, pids)), [*map(memory_of, pids)], [*map(int, objects_of_each)])
         assert await p.end(signal.SIGTERM, limit=120) == 0
         return found
 
 
-async def cached(p: Replica, processes: int) -> list[int]:
-    numbers = [str(number + 1) for number in range(processes)]
-    return [int(await p.running.sum_of("kopylite_informer_objects", kind="ConfigMap", process=n)) for n in numbers]
+async def of_each(p: Replica, processes: int, metric: str, **labels: str) -> list[float]:
+    """A figure of each process; one alone has no parent that tells them apart."""
+    numbers = [{"process": str(number + 1)} for number in range(processes)] if processes > 1 else [{}]
+    return [await p.running.sum_of(metric, **labels, **number) for number in numbers]
 
 
 async def compare(cluster: EnvTest, objects: int, size: int) -> None:
@@ -88,7 +90,7 @@ async def compare(cluster: EnvTest, objects: int, size: int) -> None:
         print(f"a process without objects: {base:.0f} MiB of its own", flush=True)
         for processes in (1, 2, 3):
             async with playing(cluster, Path(folder), lease=False) as replicas:
-                work = Work(replicas, objects, size)
+                work = Work(replicas, objects, size, SHARDS)
                 await work.each("create", "1")
                 found = await play(replicas, processes, objects)
                 await work.done("1")

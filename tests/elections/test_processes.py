@@ -10,13 +10,15 @@ import itertools
 import re
 import signal
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import anyio
 import pytest
 
-from kopylite.leaderelection import LEASE
+from kopylite.leaderelection import LEASE, Lease
+from kopylite.leaderelection.lease import absent
 from kopylite.objects import ObjectKey, Unstructured
 from kopylite.reconcile.recorder import EVENT
 from kopylite.testing import EnvTest
@@ -28,10 +30,20 @@ pytestmark = [pytest.mark.realserver, pytest.mark.timeout(180)]
 
 
 def assert_one_writer_at_a_time(history: History) -> None:
-    """Whoever writes is the last one that took the lease, or (in the last moments of its term) the one before.
+    """Each write comes when its writer is the last one that has taken the lease, in the order of the server's versions.
 
-    That a term's writes never come after the next term's first one is the proof that both did not write at once.
+    Who holds a lease is an identity that a process has for itself, so under each there is one writer. What somebody
+    else writes into the lease by hand does not count: it ends a term, and begins none.
     """
+    taken = [(version, lease.holder) for version, lease in history.leases if lease is not None and "_" in lease.holder]
+    writer_of: dict[str, str] = {}
+    told_until = max((version for version, _ in history.leases), default=0)
+    for version, writer in history.writers:
+        if version > told_until:
+            break  # the watch on the lease has not told yet who held it by then
+        holder = next((holder for since, holder in reversed(taken) if since < version), "")
+        assert holder, f"{writer} wrote at {version}, and nobody had taken the lease"
+        assert writer_of.setdefault(holder, writer) == writer, f"{writer} wrote at {version}, when {holder} led"
     terms = history.terms()
     grants = [lease.holder for _, lease in history.leases if lease is not None and lease.holder]
     takes = [holder for i, holder in enumerate(grants) if i == 0 or grants[i - 1] != holder]
@@ -252,3 +264,16 @@ async def test_without_a_lease_the_first_leader_waits_once_in_case_it_was_just_d
         first = next(lease for _, lease in replicas.history.leases if lease)
         assert (first.holder, first.duration) == ("", int(LEASE_SECONDS))
         assert "is left alone for" in a.running.log
+
+
+def test_a_write_under_somebody_elses_lease_would_be_seen() -> None:
+    def lease(holder: str) -> Lease:
+        return replace(absent("writer", "default"), holder=holder)
+
+    history = History()
+    history.leases = [(1, lease("vm_1")), (4, lease("by hand")), (7, lease("vm_2")), (20, lease("vm_2"))]
+    history.writers = [(2, "a"), (3, "a"), (5, "a"), (8, "b")]
+    assert_one_writer_at_a_time(history)
+    history.writers += [(9, "a")]
+    with pytest.raises(AssertionError, match="a wrote at 9, when vm_2 led"):
+        assert_one_writer_at_a_time(history)

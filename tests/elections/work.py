@@ -49,8 +49,8 @@ async def settled(*replicas: Replica) -> None:
 class Work:
     """ConfigMaps to be worked on, and what was done."""
 
-    def __init__(self, replicas: Replicas, count: int, size: int = 0) -> None:
-        self.replicas, self.count, self.filling = replicas, count, "x" * size
+    def __init__(self, replicas: Replicas, count: int, size: int = 0, shards: int = SHARDS) -> None:
+        self.replicas, self.count, self.filling, self.shards = replicas, count, "x" * size, shards
         self.runs = replicas.folder / "runs"
 
     async def each(self, act: str, wanted: str) -> None:
@@ -95,7 +95,7 @@ class Work:
         assert overlaps(self.runs) == [], "two had an object at once"
         assert len(found) == self.count
         for each in found:
-            assert Shard(int(each["data"]["shard"]), SHARDS).holds(each.uid), "done by whom its shard belongs to"
+            assert Shard(int(each["data"]["shard"]), self.shards).holds(each.uid), "done by whom its shard belongs to"
         return found
 
 

@@ -22,7 +22,7 @@ from tests.operators import eventually
 CONFIG_MAP = Kind("v1", "ConfigMap", plural="configmaps", namespaced=True)
 OPTIONS = Options(
     metrics_address="off", health_address="off", grace_period=5.0,
-    lease_duration=3, renew_deadline=2, retry_period=0.2,
+    lease_duration=6, renew_deadline=5, retry_period=0.2,
 )  # fmt: skip
 
 
