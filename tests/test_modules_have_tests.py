@@ -61,7 +61,6 @@ WITHOUT = frozenset(
         "reconcile.synchronous",
         "reconcile.telling",
         "redaction.patterns",
-        "serving.protocol",
         "serving.routes",
         "testing.envtest",
         "testing.plugin",

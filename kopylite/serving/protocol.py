@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import Any
 
@@ -15,7 +16,13 @@ _MUTE = logging.Logger("kopylite.serving.http", logging.CRITICAL + 1)
 
 
 class QuietServer(web.Server):
-    """What a server of aiohttp is, with the same settings; `refusal` gives its answers to what is no request."""
+    """What a server of aiohttp is, with the same settings; `refusal` gives its answers to what is no request.
+
+    A connection whose TLS handshake ends when the server has ended is cut. aiohttp would serve it for as long as its
+    client likes: it is in no list while it shakes hands, so nobody closes it.
+    """
+
+    _over = False
 
     def __init__(self, handler: Any, *, handler_cancellation: bool = False, **settings: Any) -> None:
         self._settings = {**settings, "access_log": None, "logger": _MUTE}
@@ -23,6 +30,16 @@ class QuietServer(web.Server):
 
     def __call__(self) -> RequestHandler:
         return _Protocol(self, loop=self._loop, **self._settings)
+
+    def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
+        super().connection_made(handler, transport)
+        if self._over:
+            transport.abort()
+
+    async def shutdown(self, timeout: float | None = None) -> None:
+        """As aiohttp's, and for good."""
+        self._over = True
+        await super().shutdown(timeout)
 
     def refusal(self, status: int) -> web.Response:
         raise NotImplementedError
