@@ -13,7 +13,7 @@ from kopylite.apiserver.resources.registry import Registry, Resource
 from kopylite.apiserver.storage.history import StoredChange, StoredObject
 from kopylite.apiserver.storage.store import ObjectStore
 from kopylite.clock import SYSTEM_CLOCK, Clock
-from kopylite.errors import InternalError, NotFound
+from kopylite.errors import Cause, InternalError, NotFound
 
 # The Kubernetes minor whose behaviour is the default.
 NEWEST_MINOR = 37
@@ -98,6 +98,8 @@ class Admission:
 # From objects and a resource: the same objects in its version.
 Convert = Callable[[Sequence[dict[str, Any]], Resource], Awaitable[list[dict[str, Any]]]]
 _MAX_CONVERTED = 10_000
+# Of those that cannot be shown, so many are named.
+_MOST_CORRUPT = 100
 
 
 @dataclass(slots=True)
@@ -142,6 +144,34 @@ class World:
         while len(kept) > max(_MAX_CONVERTED, len(pending)):
             del kept[next(iter(kept))]
 
+    async def prepare_one(self, resource: Resource, record: StoredObject) -> None:
+        """The same for an object that is read by its name. Raises InternalError: as upstream's storage says it."""
+        try:
+            await self.prepare(resource, [record])
+        except InternalError as error:
+            text = _corrupt(f"/{resource.group}/{resource.plural}/{record.key}", record, error)
+            raise InternalError(f"Internal error occurred: {text}", causes=[Cause("", text)]) from None
+
+    async def prepare_list(self, resource: Resource, records: Sequence[StoredObject]) -> None:
+        """The same for a list. Raises StorageReadError: names each that cannot be shown."""
+        try:
+            await self.prepare(resource, records)
+        except InternalError:
+            failed: list[Cause] = []
+            for record in records:
+                try:
+                    await self.prepare(resource, [record])
+                except InternalError as error:
+                    key = f"/registry/{resource.group}/{resource.plural}/{record.key}"
+                    failed.append(Cause("UnexpectedServerResponse", _corrupt(key, record, error), key))
+                    if len(failed) == _MOST_CORRUPT:
+                        break
+            shown = "; ".join(cause.message for cause in failed)
+            raise InternalError(
+                f"failed to read one or more {resource.qualified} from the storage: {shown}", reason="StorageReadError",
+                causes=failed, details={"name": "list", "group": resource.group, "kind": resource.plural},
+            ) from None  # fmt: skip
+
     async def prepare_changes(self, resource: Resource, changes: Iterable[StoredChange]) -> None:
         """The same for what a watch shows. Raises InternalError."""
         if resource.conversion is None:
@@ -161,6 +191,11 @@ class World:
         storage = f"{plural}.{group}" if group else plural
         record = self.store.get(storage, f"{namespace}/{name}" if namespace else name)
         return record.decode() if record else None
+
+
+def _corrupt(key: str, record: StoredObject, error: InternalError) -> str:
+    told = f"object not decodable revision={record.version}: {error.message}"
+    return f"StorageError: corrupt object, Code: 7, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {told}"
 
 
 def store_key(resource: Resource, namespace: str, name: str) -> str:

@@ -15,7 +15,7 @@ from kopylite.apiserver.request.options import write_options
 from kopylite.apiserver.request.request import Response
 from kopylite.apiserver.schema.field_errors import FieldError, go_quote, invalid, invalid_error
 from kopylite.apiserver.schema.node import SchemaNode
-from kopylite.apiserver.world import Call, World
+from kopylite.apiserver.world import Admission, Call, World
 from kopylite.apiserver.writes.decoding import check_namespace_matches, read_typed
 from kopylite.apiserver.writes.metadata import timestamp
 from kopylite.errors import BadRequest, Conflict, NotFound
@@ -40,6 +40,19 @@ class TokenRequests:
         self._world = world
         self._tokens = tokens
 
+    async def _admitted(self, call: Call, given: Object, account: Object) -> Object:
+        """The spec, when nobody has said no. Raises ApiError."""
+        metadata = {"name": call.target.name, "namespace": call.target.namespace, **(given.get("metadata") or {})}
+        metadata.setdefault("uid", account["metadata"]["uid"])
+        spec = {"expirationSeconds": _DEFAULT_SECONDS, **(given.get("spec") or {})}
+        obj = {"kind": "TokenRequest", "apiVersion": f"{_GROUP}/v1", "metadata": metadata, "spec": spec}
+        obj["status"] = {"token": "", "expirationTimestamp": None}
+        dry_run = write_options(call.request, "CreateOptions").dry_run
+        admission = Admission(call, "CREATE", obj, None, dry_run)
+        for plugin in (*self._world.mutating, *self._world.validating):
+            await plugin(admission)
+        return admission.obj["spec"] if admission.obj is not None else spec
+
     async def create(self, call: Call) -> Response:
         """POST. Raises NotFound, Invalid, Conflict or BadRequest."""
         accept_media(call.request, views=False)  # before the body is looked at
@@ -47,7 +60,7 @@ class TokenRequests:
         sent = {key: value for key, value in (given.get("metadata") or {}).items() if value}
         check_namespace_matches(call, sent)
         account = self._account(call, sent)
-        spec: Object = given.get("spec") or {}
+        spec = await self._admitted(call, given, account)
         seconds = spec.get("expirationSeconds")
         seconds = _DEFAULT_SECONDS if seconds is None else seconds
         audiences = spec.get("audiences") or [API_AUDIENCE]

@@ -48,15 +48,17 @@ class Versions:
             InternalError: it is no object of the kind any more.
         """
         own = admission.call.resource
+        foreign = admission.operation == "CONNECT" or admission.call.target.subresource == "token"
         try:
-            resource.strategy.decode(after)
-            resource.strategy.default(after)
+            if not foreign:
+                resource.strategy.decode(after)
+                resource.strategy.default(after)
         except ApiError as error:
             text = error.message
             raise InternalError(f"Internal error occurred: {text}", causes=[Cause("", text)]) from None
         if same_in_go(before, after):
             return False
-        converted = after if resource is own else await self.convert(after, resource, own)
+        converted = after if foreign or resource is own else await self.convert(after, resource, own)
         assert admission.obj is not None, "only objects are mutated"
         admission.obj.clear()
         admission.obj.update(converted)

@@ -87,10 +87,12 @@ def _resource(resource: Resource) -> Object:
     return {"group": resource.group, "version": resource.version, "resource": resource.plural}
 
 
-def options_of(admission: Admission) -> Object:
-    """The options of the operation as it is carried out: an apply that creates has CreateOptions."""
+def options_of(admission: Admission) -> Object | None:
+    """The options of the operation as it is carried out: an apply that creates has CreateOptions; a CONNECT none."""
     request = admission.call.request
-    options: Object = {"kind": _OPTIONS.get(admission.operation, "ConnectOptions"), "apiVersion": "meta.k8s.io/v1"}
+    if admission.operation == "CONNECT":
+        return None
+    options: Object = {"kind": _OPTIONS[admission.operation], "apiVersion": "meta.k8s.io/v1"}
     if admission.dry_run:
         options["dryRun"] = ["All"]
     if admission.operation == "DELETE":

@@ -80,7 +80,7 @@ class Deleter:
             if record is None:
                 raise call.not_found()
             check_preconditions(call, record, options)
-            await self._world.prepare(resource, [record])
+            await self._world.prepare_one(resource, record)
             live = object_in(resource, record)
             for plugin in self._world.validating:
                 await plugin(Admission(call, "DELETE", None, live, options.dry_run))
@@ -163,6 +163,7 @@ class Deleter:
 
     async def delete_collection(self, call: Call, records: list[StoredObject], options: DeleteOptions) -> None:
         """Delete these one by one; those that are gone meanwhile are skipped."""
+        await self._world.prepare_list(call.resource, records)
         slices = Slices()
         for record in records:
             await slices.turn()

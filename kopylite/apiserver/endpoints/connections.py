@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 
 from kopylite.apiserver.request.request import HttpRequest, Response, is_true
 from kopylite.apiserver.schema.field_errors import FieldError, forbidden, go_quote, invalid, invalid_error
-from kopylite.apiserver.world import Call, World
+from kopylite.apiserver.world import Admission, Call, World
 from kopylite.errors import ApiError, BadRequest, NotFound, ServiceUnavailable
 
 Object = dict[str, Any]
@@ -208,15 +208,34 @@ def handlers(world: World) -> dict[tuple[str, str, str], Callable[[Call], Awaita
         ("", "nodes", "proxy"): connections.node_proxy,
         ("", "services", "proxy"): connections.service_proxy,
     }
-    return {("", "pods", "log"): connections.log, **{key: _never_dry(handler) for key, handler in dialled.items()}}
+    admitted = {key: _admitted(world, handler) for key, handler in dialled.items()}
+    return {("", "pods", "log"): connections.log, **admitted}
 
 
-def _never_dry(handler: Callable[[Call], Awaitable[Response]]) -> Callable[[Call], Awaitable[Response]]:
-    """A connection cannot be tried out."""
+def _admitted(world: World, handler: Callable[[Call], Awaitable[Response]]) -> Callable[[Call], Awaitable[Response]]:
+    """Asks who may say no to a connection, before it is known whether there is anything to connect to."""
 
     async def checked(call: Call) -> Response:
         if call.request.method not in ("GET", "HEAD") and "dryRun" in call.request.query:
             raise BadRequest("dryRun is not supported")
+        admission = Admission(call, "CONNECT", _connect_options(call), None, dry_run=False)
+        for plugin in (*world.mutating, *world.validating):
+            await plugin(admission)
         return await handler(call)
 
     return checked
+
+
+def _connect_options(call: Call) -> Object:
+    """The parameters of a connection as an object: what its admission is about."""
+    part, request = call.target.subresource, call.request
+    options: Object = {"kind": call.resource.subresources[part].kind, "apiVersion": "v1"}
+    if part == "proxy":
+        rest = request.path.partition(f"/{call.target.name}/proxy")[2]
+        return options | ({"path": rest} if rest else {})
+    if part == "portforward":
+        ports = [int(text) for text in ",".join(request.query.get("ports", ())).split(",") if text.isdecimal()]
+        return options | ({"ports": ports} if ports else {})
+    options |= {name: True for name in ("stdin", "stdout", "stderr", "tty") if is_true(request.query.get(name))}
+    options |= {"container": name} if (name := request.param("container")) else {}
+    return options | ({"command": list(words)} if (words := request.query.get("command")) else {})

@@ -50,7 +50,7 @@ class ScaleEndpoint:
             record = self._world.store.get(call.resource.storage, call.key)
             if record is None:
                 raise call.not_found()
-            await self._world.prepare(call.resource, [record])
+            await self._world.prepare_one(call.resource, record)
             return self._respond(call, scale_of(call.resource, paths, object_in(call.resource, record)))
         if call.target.verb == "update":
             return await self._update(call, paths)

@@ -65,7 +65,7 @@ class ObjectReader:
         record = self._world.store.get(call.resource.storage, call.key)
         if record is None:
             raise call.not_found()
-        await self._world.prepare(call.resource, [record])
+        await self._world.prepare_one(call.resource, record)
         return View(self._world, call.resource, media).object(body_in(call.resource, record))
 
     async def collection(self, call: Call, media: Media, options: ListOptions) -> bytes:
@@ -73,7 +73,7 @@ class ObjectReader:
         for hook in self._world.hooks.read:
             await hook(call)
         page, metadata = await self.page(call, options)
-        await self._world.prepare(call.resource, page)
+        await self._world.prepare_list(call.resource, page)
         return await View(self._world, call.resource, media).list(page, metadata)
 
     async def page(self, call: Call, options: ListOptions) -> tuple[list[StoredObject], dict[str, Any]]:
@@ -108,7 +108,7 @@ class ObjectReader:
             page = list(itertools.islice(records, limit or None))
             return page, bool(limit) and len(page) == limit and next(records, None) is not None
         everything = list(records)  # as it is now: others write while it is looked through
-        await self._world.prepare(resource, everything)
+        await self._world.prepare_list(resource, everything)
 
         def look() -> tuple[list[StoredObject], bool]:
             page = []

@@ -31,6 +31,8 @@ SUFFIX = re.compile(r"(gen|kube-api-access)-[bcdfghjklmnpqrstvwxz2456789]{5}\b")
 QUOTED_VERSIONS = re.compile(
     r'(?i)(resource ?version|current|record|precondition)(: | \(|\\*":\\*")(\d+)(?: \((\d+)\))?'
 )
+# Of the store, in errors about what it holds.
+REVISION = re.compile(r"revision=\d+")
 AGE = re.compile(r"(?:\d+[smhd])+|<invalid>")
 DAY_SECONDS = 86400
 VERSION = "resourceVersion"
@@ -130,6 +132,7 @@ class Normaliser:
         text = UUID.sub(lambda match: self._uids.setdefault(match[0], f"<uid {len(self._uids)}>"), text)
         text = TIME.sub(self._time, text)
         text = QUOTED_VERSIONS.sub(self._quoted, text)
+        text = REVISION.sub("revision=<rv>", text)
         return SUFFIX.sub(r"\1-<random>", text)
 
     def _time(self, match: re.Match[str]) -> str:

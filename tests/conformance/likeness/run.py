@@ -31,6 +31,7 @@ CONTROLLERS = (
     "serviceaccount-controller",
     "root-ca-certificate-publisher-controller",
     "resourcequota-controller",
+    "validatingadmissionpolicy-status-controller",
 )
 CRDS = CORPUS / "crds"
 # Scripts wait a lot (for watches, for new kinds to be served), so many fit beside each other.
