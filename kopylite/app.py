@@ -37,6 +37,7 @@ class ControllerOptions(TypedDict, total=False):
     max_retries: int | None
     rate_limit: RateLimit
     failure_events: bool
+    paused_condition: bool
     leader: bool
 
 

@@ -152,6 +152,7 @@ class ControllerMetrics:
 
     workers: int
     statistics: Callable[[], QueueStatistics] | None = None
+    paused: Callable[[], int] | None = None
     queue: QueueMetrics = field(default_factory=QueueMetrics)
     reconcile: ReconcileMetrics = field(default_factory=ReconcileMetrics)
     priorities: set[int] = field(default_factory=lambda: {0})
@@ -322,6 +323,9 @@ def _controller_gauges(controllers: Sequence[tuple[str, ControllerMetrics]]) -> 
         ("controller",),
         [((name,), now.running) for name, _, now in live],
     )
+    text = "Objects that are paused by their annotation"
+    rows = [((name,), metrics.paused()) for name, metrics in controllers if metrics.paused]
+    yield gauge("kopylite_paused_objects", text, ("controller",), rows)
     labels = ("name", "controller")
     yield gauge(
         "workqueue_depth",

@@ -34,6 +34,7 @@ LAYERS: list[set[str]] = [
     {"manager", "supervision"},
     {"app"},
     {"deploy"},
+    {"doctor"},
     {"devcluster"},
     {"testing"},
     {"cli"},
@@ -79,7 +80,7 @@ PURE = {
     "errors.py", "observers.py", "checks.py", "objects/", "crds/", "codegen/", "client/fields.py", "client/verbs.py",
     "client/patches.py", "client/overlay.py",
     "client/changes.py", "client/addresses.py", "client/paths.py", "client/selecting.py", "cache/watchstate.py",
-    "triggers/events.py", "triggers/predicates.py", "triggers/objectpredicates.py",
+    "triggers/annotated.py", "triggers/events.py", "triggers/predicates.py", "triggers/objectpredicates.py",
     "workqueue/state.py", "workqueue/delays.py",
     "workqueue/ratelimiters.py", "reconcile/request.py", "reconcile/chains.py", "reconcile/conditions.py",
     "reconcile/owners.py", "leaderelection/settings.py", "leaderelection/lease.py", "leaderelection/candidate.py",
@@ -94,6 +95,9 @@ PURE = {
     "apiserver/crd/definitions.py", "apiserver/crd/validation.py", "apiserver/admission/quota_usage.py",
     "webhooks/edits.py", "webhooks/reviews.py", "webhooks/specs.py", "webhooks/conversion.py",
     "webhooks/configurations.py",
+    "doctor/findings.py", "doctor/wire.py", "doctor/report.py", "doctor/access.py", "doctor/certificates.py",
+    "doctor/versions.py", "doctor/definitions.py", "doctor/rights.py", "doctor/leases.py", "doctor/deletions.py",
+    "doctor/ownership.py", "doctor/hooks.py", "doctor/servers.py", "doctor/workload.py",
 }  # fmt: skip
 IMPURE_EXCEPTIONS = {"objects/models.py", "apiserver/builtin/descriptions.py", "apiserver/builtin/data.py"}
 IMPURE_MODULES = {

@@ -12,11 +12,12 @@ from anyio.abc import TaskGroup
 
 from kopylite.boundary import PATIENCE, ActiveCall, Patience
 from kopylite.controller.gate import Gate, Syncing
+from kopylite.controller.pauses import Pauses
 from kopylite.controller.reasons import Reasons
 from kopylite.controller.settler import Settler
 from kopylite.controller.spec import ControllerSpec
 from kopylite.controller.ticks import Ticks
-from kopylite.controller.worker import LoopTurn, Worker
+from kopylite.controller.worker import LoopTurn, Shift, Worker
 from kopylite.errors import UsageError
 from kopylite.objects import Unstructured
 from kopylite.observers import QueueObserver, ReconcileObserver
@@ -114,6 +115,7 @@ class Controller:
         # Those that are followed at the moment have a scope that ends it.
         self._sources: dict[Source, anyio.CancelScope | None] = dict.fromkeys(sources)
         self._in_scope = in_scope
+        self.pauses = Pauses(spec.name, self._admit, environment.clock, told=spec.paused_condition)
         self._shard = environment.shard
         self._queue: WorkQueue[Request] = WorkQueue(
             clock=environment.clock, rate_limiter=RateLimiter(spec.rate_limit), observer=queue_observer
@@ -130,10 +132,11 @@ class Controller:
             find=find,
             in_scope=in_scope,
         )
-        turn, self._threads = LoopTurn(environment.clock), Threads(spec.name, environment.clock)
+        self._threads = Threads(spec.name, environment.clock)
         ticks = None if spec.timer is None else Ticks(spec.timer, find, environment.clock)
+        shift = Shift(LoopTurn(environment.clock), self._threads, self.pauses, ticks)
         self._workers = [
-            Worker(spec, environment, self._queue, self._reasons, settler, turn, self._threads, ticks)
+            Worker(spec, environment, self._queue, self._reasons, settler, shift)
             for _ in range(spec.workers or workers)
         ]
         self._patience = Patience()
@@ -187,7 +190,7 @@ class Controller:
             if (scope := self._sources.pop(source, None)) is not None:
                 scope.cancel()
         self._gate.drop(namespace)
-        for kept in (self._queue, self._reasons, self._settler):
+        for kept in (self._queue, self._reasons, self._settler, self.pauses):
             kept.drop(left)
 
     def enqueue(self, request: Request, reason: str, priority: int = 0) -> None:
@@ -313,7 +316,8 @@ class Controller:
         for source in self._sources:
             intake.start_soon(self._follow, source)
         await self._gate.wait_open()
-        logger.info("controller %s begins, workers: %d", self.name, len(self._workers))
+        paused = f", paused objects: {len(self.pauses)}" if self.pauses else ""
+        logger.info("controller %s begins, workers: %d%s", self.name, len(self._workers), paused)
         for worker in self._workers:
             runs.start_soon(worker.run)
         self._gate.open_rest(intake)

@@ -196,6 +196,8 @@ class ControllerSpec:
         rate_limit: how long a failed key waits.
         failure_events: publish an Event about an object when its reconcile raised a TerminalError, or was given up
             after `max_retries`: one for each cause, with a count; of many objects the first 100, then one a second.
+        paused_condition: keep a condition `Paused` in the status of objects that are, or were, paused by the annotation
+            `kopylite.dev/paused`. Their status has to have conditions.
         leader: False: with leader election, it works in every process all the same, also beside others of its kind.
         timer: `reconcile` runs for each object of its kind by this schedule, and events do not run it.
 
@@ -218,6 +220,7 @@ class ControllerSpec:
     max_retries: int | None = None
     rate_limit: RateLimit = DEFAULT_RATE_LIMIT
     failure_events: bool = True
+    paused_condition: bool = False
     leader: bool = True
     timer: Timer | None = None
 
@@ -243,6 +246,7 @@ class ControllerSpec:
         if self.max_retries is not None:
             require_count(self.max_retries, f"{where}: max_retries (None: no limit)")
         require_flag(self.failure_events, f"{where}: failure_events")
+        require_flag(self.paused_condition, f"{where}: paused_condition")
         require_flag(self.leader, f"{where}: leader")
         if not isinstance(self.rate_limit, RateLimit):
             raise RegistrationError(f"{where}: rate_limit is a RateLimit(...), not {self.rate_limit!r}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import dataclass
 from typing import Any, cast
 
 import anyio
@@ -11,11 +12,14 @@ import anyio
 from kopylite.boundary import cancelled_from_outside, ends_process, in_fresh_context
 from kopylite.clock import TICK, Clock
 from kopylite.controller.outcome import Settlement, settle_error, settle_result
+from kopylite.controller.pausecondition import with_condition
+from kopylite.controller.pauses import Pauses
 from kopylite.controller.reasons import Reasons
 from kopylite.controller.settler import Settler
 from kopylite.controller.spec import ControllerSpec, Reconcile
 from kopylite.controller.ticks import Ticks
 from kopylite.errors import ForgottenAwait, QueueShutDown, ReconcileTimeout
+from kopylite.objects import kind_of
 from kopylite.reconcile.context import RUNNING, Context, Environment
 from kopylite.reconcile.request import Request
 from kopylite.reconcile.synchronous import SyncReconcile, in_threads
@@ -54,11 +58,32 @@ class LoopTurn:
                 self._began = self._clock.monotonic()
 
 
-def _awaited(spec: ControllerSpec, threads: Threads) -> Reconcile:
-    """The reconcile as an async function."""
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """What the workers of one controller have in common.
+
+    Attributes:
+        turn: their time between two turns of the event loop.
+        threads: where the runs of a plain function are.
+        pauses: objects that are left alone.
+        ticks: of a timer: when each object's time has come.
+    """
+
+    turn: LoopTurn
+    threads: Threads
+    pauses: Pauses
+    ticks: Ticks | None = None
+
+
+def _awaited(spec: ControllerSpec, shift: Shift) -> Reconcile:
+    """The reconcile as an async function, with what stands around it."""
     if spec.threads is None:
-        return cast("Reconcile", spec.reconcile)
-    return in_threads(cast("SyncReconcile", spec.reconcile), threads)
+        reconcile = cast("Reconcile", spec.reconcile)
+    else:
+        reconcile = in_threads(cast("SyncReconcile", spec.reconcile), shift.threads)
+    if shift.ticks is not None:
+        reconcile = shift.ticks.around(reconcile)
+    return with_condition(reconcile, kind_of(spec.kind), shift.pauses) if spec.paused_condition else reconcile
 
 
 class Worker:
@@ -80,9 +105,7 @@ class Worker:
         queue: WorkQueue[Request],
         reasons: Reasons[Request],
         settler: Settler,
-        turn: LoopTurn,
-        threads: Threads,
-        ticks: Ticks | None = None,
+        shift: Shift,
     ) -> None:
         self._spec = spec
         self._environment = environment
@@ -90,10 +113,10 @@ class Worker:
         self._queue = queue
         self._reasons = reasons
         self._settler = settler
-        self._turn = turn
-        self._threads = threads
-        awaited = _awaited(spec, threads)
-        self._reconcile: Reconcile = awaited if ticks is None else ticks.around(awaited)
+        self._turn = shift.turn
+        self._threads = shift.threads
+        self._pauses = shift.pauses
+        self._reconcile: Reconcile = _awaited(spec, shift)
         self._task: asyncio.Task[Any] | None = None
         self._timer: asyncio.TimerHandle | None = None
         # The run in progress; the rest is valid only while there is one.
@@ -133,10 +156,15 @@ class Worker:
     async def _serve(self) -> None:
         """Run keys until one is overdue (then it is cancelled, or has returned all the same)."""
         queue, turn, reconcile, scope = self._queue, self._turn, self._reconcile, self._scope
+        pauses, park = self._pauses, not self._spec.paused_condition
         while not scope.cancel_called:
             if turn.is_over():
                 await turn.give_way()
             request, priority = queue.get_nowait() or await queue.get()
+            if park and pauses and request in pauses:
+                pauses.park(request, priority)
+                queue.done(request)
+                continue
             context = self._begin(request, priority)
             try:
                 settlement = settle_result(await in_fresh_context(reconcile, context, request), reconcile)

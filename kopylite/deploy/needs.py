@@ -83,6 +83,7 @@ def needs_of(
         needed.update(declared.reads())
         needed.update(declared.finalizers())
         needed.update(declared.events())
+        needed.update(declared.pauses())
         calls = recording.of(app.name) if recording else frozenset()
         if calls:
             needed.update(declared.seen(calls))
@@ -129,6 +130,12 @@ class _Declared:
         for spec in self._app.controllers:
             if spec.owns:
                 yield from self._of(self._own(spec), ("update",), None, "/finalizers")
+
+    def pauses(self) -> Iterator[Permission]:
+        """For the condition of paused objects."""
+        for spec in self._app.controllers:
+            if spec.paused_condition:
+                yield from self._of(self._own(spec), ("patch",), None, "/status")
 
     def events(self) -> Iterator[Permission]:
         """In the namespaces of the objects that they are about."""

@@ -287,9 +287,13 @@ class _Workshop:
             found = [each for crew in crews for each in crew.controllers if each.name == name]
             return QueueStatistics.of_all(each.statistics().queue for each in found)
 
+        def paused(name: str) -> int:
+            return sum(len(each.pauses) for crew in crews for each in crew.controllers if each.name == name)
+
         for spec in led:
             numbers = self.metrics.controller(spec.name, spec.workers or self.options.workers)
             numbers.statistics = partial(statistics, spec.name)
+            numbers.paused = partial(paused, spec.name)
 
     def _client(
         self,
@@ -366,6 +370,7 @@ def _controller(
     )
     if environment.shard is None:
         numbers.statistics = lambda: controller.statistics().queue
+        numbers.paused = lambda: len(controller.pauses)
     return controller
 
 

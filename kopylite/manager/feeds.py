@@ -14,7 +14,7 @@ from kopylite.manager.namespaces import Namespaces
 from kopylite.manager.wiring import CacheGate, FirstSync, Places, external_sources, sources_of
 from kopylite.objects import Kind, Unstructured, kind_of
 from kopylite.reconcile import Environment, Request
-from kopylite.triggers import Enqueue, KindSource, only
+from kopylite.triggers import Enqueue, Event, KindSource, only
 
 
 class AppCaches:
@@ -200,7 +200,13 @@ class Feed:
         return (one for one in found if one.informer.scope.kind.group_kind == self._kind.group_kind)
 
     def _make(self, places: Places, complete: FirstSync) -> list[KindSource]:
-        return sources_of(self._spec, self._environment, self._caches.cache, places, self._own, complete)
+        made = sources_of(self._spec, self._environment, self._caches.cache, places, self._own, complete)
+        for source in self._own:
+            source.asks = self._asks
+        return made
+
+    def _asks(self, event: Event) -> str:
+        return self.controller.pauses.heard(event)
 
     def _external(self) -> list[Source]:
         made = external_sources(self._spec, self._environment)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kopylite.triggers.annotated import PAUSED, RECONCILE_AT, annotated
 from kopylite.triggers.events import Event, EventType, event_of
 from kopylite.triggers.handlers import (
     LOW_PRIORITY,
@@ -28,6 +29,8 @@ from kopylite.triggers.sources import ChannelSource, KindSource, PeriodicSource,
 __all__ = [
     "LOW_PRIORITY",
     "NORMAL_PRIORITY",
+    "PAUSED",
+    "RECONCILE_AT",
     "BackgroundHandler",
     "ChannelSource",
     "Enqueue",
@@ -40,6 +43,7 @@ __all__ = [
     "KindSource",
     "PeriodicSource",
     "Predicate",
+    "annotated",
     "annotations_changed",
     "event_of",
     "field_changed",

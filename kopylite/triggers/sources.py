@@ -79,6 +79,8 @@ class KindSource:
 
     Attributes:
         admits: of its keys, only these are enqueued; None: all. To be set before it runs.
+        asks: told of each change before the predicate is; says why the object itself is to run, or "". Then an update
+            that the predicate drops counts as if the object had just been created. None: nobody asks.
     """
 
     def __init__(
@@ -94,6 +96,7 @@ class KindSource:
         metadata_only: bool = False,
     ) -> None:
         self.admits: Callable[[Request], bool] | None = None
+        self.asks: Callable[[Event], str] | None = None
         self.informer: Informer = cache.acquire(
             kind, namespace=namespace, labels=labels, fields=fields, metadata_only=metadata_only
         )
@@ -144,11 +147,18 @@ class KindSource:
 
     def _deliver(self, enqueue: Enqueue, delta: Delta) -> None:
         event = event_of(delta)
-        new = event.new
+        new, ask = event.new, enqueue
         if new is not None and not event.initial and not event.unchanged:
             enqueue = partial(_enqueue_change, enqueue, Version(new.uid, new.resource_version))
-        if self._predicate is None or self._predicate.call(lambda: f"{self._watched} {event.record.key}", True, event):
+        why = self.asks(event) if self.asks is not None else ""
+        if self._passes(event) or (why and new is not None and self._passes(Event(EventType.CREATE, None, new))):
             self._handler.handle(event, self._watched, enqueue)
+            if why and new is not None:
+                ask(Request(new.namespace, new.name), why, NORMAL_PRIORITY)
+
+    def _passes(self, event: Event) -> bool:
+        guard = self._predicate
+        return guard is None or guard.call(lambda: f"{self._watched} {event.record.key}", True, event)
 
     def active_calls(self, longer_than: float = 0.0) -> list[ActiveCall]:
         """The calls of a map function that are in progress for longer than some seconds."""
