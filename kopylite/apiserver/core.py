@@ -260,15 +260,12 @@ class Core:
 
     async def _update(self, call: Call) -> Written:
         options = write_options(call.request, "UpdateOptions")
-        obj = await aside(lambda: _decoded(call, options), len(call.request.body))
-        check_name(call, obj)
-        check_namespace_matches(call, obj["metadata"])
+        sent = [await aside(lambda: _replacement(call, options), len(call.request.body))]
         create = call.resource.strategy.create_on_update and not call.target.subresource
-        sent = [obj]
 
         def change(_: dict[str, Any] | None) -> dict[str, Any]:
             # Asked again, because somebody else wrote meanwhile, the first one has been worked on.
-            return sent.pop() if sent else _decoded(call, options)
+            return sent.pop() if sent else _replacement(call, options)
 
         return await self.writer.update(call, change, options, UpdatePolicy(PATCH_RETRIES, create=create))
 
@@ -281,6 +278,14 @@ def _decoded(call: Call, options: WriteQuery) -> dict[str, Any]:
     """The object in the body. Raises ApiError."""
     obj, duplicates = decode_body(call.request, call.resource.kind, custom=call.resource.custom)
     return decode_object(call, obj, duplicates, options.field_validation)
+
+
+def _replacement(call: Call, options: WriteQuery) -> dict[str, Any]:
+    """The object in the body, which is the one that the path names. Raises ApiError."""
+    obj = _decoded(call, options)
+    check_name(call, obj)
+    check_namespace_matches(call, obj["metadata"])
+    return obj
 
 
 def _terminating(resource: Resource, name: str) -> Forbidden:

@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from kopylite.apiserver.world import Admission
+
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 WIDGETS = "/apis/example.com/v1/namespaces/default/widgets"
 
@@ -242,3 +244,24 @@ async def test_a_fault_of_the_server_is_an_answer_of_500(api: Any) -> None:
 def _widget(size: int, **metadata: Any) -> dict[str, Any]:
     meta = {"name": "w", **metadata}
     return {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": meta, "spec": {"size": size}}
+
+
+async def test_an_update_of_any_version_is_made_again_when_somebody_wrote_meanwhile(api: Any) -> None:
+    before = await api.create("/api/v1/nodes", {"metadata": {"name": "a"}})
+    between: list[str] = []
+
+    async def write(admission: Admission) -> None:
+        """Somebody else, once, in the middle of the other's request."""
+        if admission.operation == "UPDATE" and not between:
+            between.append("wrote")
+            assert (await api.call("PATCH", "/api/v1/nodes/a", {"metadata": {"labels": {"b": "c"}}}))[0] == 200
+
+    api.world.mutating.append(write)
+    # A namespace that the kind has not is taken out each time.
+    sent = {"metadata": {"name": "a", "namespace": "x", "labels": {"d": "e"}}}
+    status, obj = await api.call("PUT", "/api/v1/nodes/a", sent)
+    assert (status, obj["metadata"]["labels"]) == (200, {"d": "e"})
+    assert "namespace" not in obj["metadata"]
+    between.clear()
+    sent["metadata"]["resourceVersion"] = before["metadata"]["resourceVersion"]
+    assert (await api.call("PUT", "/api/v1/nodes/a", sent))[0] == 409
