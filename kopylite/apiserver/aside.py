@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, TypeVar
 
+import anyio
 import anyio.to_thread
 import msgspec
+from anyio.lowlevel import RunVar
 
 from kopylite.apiserver.depth import deep_stack
 from kopylite.apiserver.schema.cel.budget import TakesLong, quickly
@@ -18,6 +20,9 @@ E = TypeVar("E")
 # What is about more bytes of JSON than this has a thread of its own, where the interpreter takes turns between it and
 # the event loop: each step of a write (owners, defaults, validation) takes about a microsecond a byte.
 LARGE: Final = 16 * 1024
+# How many such threads work at a time: each that does lets the event loop wait for another 5 ms.
+THREADS: Final = 4
+_LIMITER: RunVar[anyio.CapacityLimiter] = RunVar("kopylite_apiserver_aside")
 
 
 async def aside(work: Callable[[], T], size: int = 0) -> T:
@@ -37,7 +42,7 @@ async def aside(work: Callable[[], T], size: int = 0) -> T:
         else:
             await slices.turn()
             return result
-    return await anyio.to_thread.run_sync(_deeply, work)
+    return await anyio.to_thread.run_sync(_deeply, work, limiter=_threads())
 
 
 def portions(items: Iterable[E], weight: Callable[[E], int]) -> Iterator[list[E]]:
@@ -57,6 +62,16 @@ def portions(items: Iterable[E], weight: Callable[[E], int]) -> Iterator[list[E]
 def size_of(obj: Any) -> int:
     """The size of an object, in bytes of JSON."""
     return len(msgspec.json.encode(obj))
+
+
+def _threads() -> anyio.CapacityLimiter:
+    """Of this event loop, and of the server alone: an operator beside it has its own."""
+    try:
+        return _LIMITER.get()
+    except LookupError:
+        limiter = anyio.CapacityLimiter(THREADS)
+        _LIMITER.set(limiter)
+        return limiter
 
 
 def _deeply(work: Callable[[], T]) -> T:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Awaitable, Callable
 from types import FrameType
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 
 from kopylite.apiserver import aside as aside_module
 from kopylite.apiserver import slices
-from kopylite.apiserver.aside import LARGE, aside, portions
+from kopylite.apiserver.aside import LARGE, THREADS, aside, portions
 from kopylite.apiserver.request.request import HttpRequest, Response
 from kopylite.apiserver.server import ApiServer, ApiServerOptions
 from tests.unit.apiserver.conftest import CONFIG_MAPS, CRDS, WIDGETS, Api, widget, widget_crd
@@ -279,6 +280,24 @@ def test_portions_are_in_order_and_no_larger_than_they_may_be() -> None:
     assert [w for portion in found for w in portion] == weights
     assert all(len(portion) == 1 or sum(portion) <= LARGE for portion in found)
     assert found[0] == [1, LARGE - 1]
+
+
+async def test_few_threads_work_at_a_time() -> None:
+    meeting = threading.Barrier(THREADS)
+    working: list[int] = []
+    most = 0
+
+    def work() -> None:
+        nonlocal most
+        working.append(1)
+        most = max(most, len(working))
+        meeting.wait(20)  # until all that may work do
+        working.pop()
+
+    async with anyio.create_task_group() as group:
+        for _ in range(THREADS * 3):
+            group.start_soon(aside, work, LARGE + 1)
+    assert most == THREADS
 
 
 async def test_what_is_done_aside_has_a_deep_stack_and_its_errors_come_back() -> None:
