@@ -195,7 +195,10 @@ def selector(text: str) -> str:
     """A label selector."""
     from kopylite.cache.selectors import parse_label_selector
 
-    parse_label_selector(text)
+    try:
+        parse_label_selector(text)
+    except UsageError as error:
+        raise ValueError(f"{error}; write tier=prod, 'tier in (a, b)' or '!tier'") from None
     return text
 
 

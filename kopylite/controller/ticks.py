@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 
 from kopylite.clock import Clock
 from kopylite.controller.spec import Reconcile
@@ -33,6 +34,7 @@ class Ticks:
     def around(self, function: Reconcile) -> Reconcile:
         """The function, which runs only when it is time."""
 
+        @wraps(function)
         async def tick(ctx: Context, request: Request) -> Result | None:
             obj, now = self._find(request), self._now()
             if obj is None:

@@ -21,6 +21,9 @@ from tests.operators import eventually
 CONFIG_MAP, SECRET, NAMESPACE = Kind("v1", "ConfigMap"), Kind("v1", "Secret"), Kind("v1", "Namespace")
 RBAC = "rbac.authorization.k8s.io/v1"
 FINALIZER = "example.com/held"
+# The event loop makes no difference here, and control planes cost time.
+pytestmark = pytest.mark.asyncio(loop_factories=["asyncio"])
+
 MANY, FLAPS = 60, 30
 
 
@@ -237,7 +240,6 @@ async def test_what_is_refused_is_named_with_its_rule_and_joins_when_it_is_allow
         await eventually(lambda: manager._parts.namespaces.counts()["working"] == 3, "it has joined")  # type: ignore[union-attr]
 
 
-@pytest.mark.asyncio(loop_factories=["asyncio"])
 async def test_many_at_once_are_taken_up_and_one_that_flaps_costs_a_few_lists() -> None:
     app, seen = App("many"), set[str]()
 

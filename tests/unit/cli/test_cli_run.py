@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import os
@@ -18,7 +19,7 @@ import pytest
 
 from kopylite.cli import main
 from kopylite.cli.exitcodes import Exit
-from kopylite.cli.run import on_loop_error
+from kopylite.cli.run import add_parser, on_loop_error, options_of
 from tests.operators import eventually
 from tests.tinyserver import TinyServer, tiny_server
 
@@ -361,3 +362,18 @@ async def test_a_connection_closed_in_its_handshake_is_no_error_and_everything_e
     on_loop_error(loop, {"message": "Task exception was never retrieved", "exception": closed})
     on_loop_error(loop, {"message": "Fatal error on SSL protocol", "exception": ValueError("a defect")})
     assert len(caplog.messages) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "scope"),
+    [
+        ([], "all namespaces"),
+        (["-n", "team-*", "-n", "shop,team-*"], "namespaces shop, team-*"),
+        (["--namespaces-labelled", "tier in (a, b)"], "the namespaces labelled tier in (a, b)"),
+        (["--namespaces-labelled", "a=b", "-n", "c", "-A"], "all namespaces"),
+    ],
+)
+def test_the_scope_is_that_of_the_command_line(arguments: list[str], scope: str) -> None:
+    parser = argparse.ArgumentParser()
+    add_parser(parser.add_subparsers())
+    assert str(options_of(parser.parse_args(["run", "x.py", *arguments])).scope) == scope

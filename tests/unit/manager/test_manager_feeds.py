@@ -15,6 +15,9 @@ from kopylite.objects import ObjectKey
 from kopylite.testing import EmbeddedCluster
 from tests.operators import eventually
 
+# The event loop makes no difference here, and control planes cost time.
+pytestmark = pytest.mark.asyncio(loop_factories=["asyncio"])
+
 CONFIG_MAP, SECRET, SERVICE_ACCOUNT = Kind("v1", "ConfigMap"), Kind("v1", "Secret"), Kind("v1", "ServiceAccount")
 NAMESPACE = Kind("v1", "Namespace")
 OPTIONS = Options(

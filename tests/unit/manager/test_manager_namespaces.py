@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import anyio
+import pytest
 
 from kopylite import App, Context, Kind, Request
 from kopylite.client import Client
@@ -8,6 +9,9 @@ from kopylite.manager import Manager
 from kopylite.objects import Unstructured
 from kopylite.testing import EmbeddedCluster
 from tests.operators import eventually
+
+# The event loop makes no difference here, and control planes cost time.
+pytestmark = pytest.mark.asyncio(loop_factories=["asyncio"])
 
 CONFIG_MAP, NAMESPACE = Kind("v1", "ConfigMap"), Kind("v1", "Namespace")
 
