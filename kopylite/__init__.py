@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         Result,
         Retry,
         SyncContext,
+        effect,
         finalize,
         run_in_thread,
         set_condition,
@@ -80,6 +81,7 @@ _HOMES = {
     "finalize": "kopylite.reconcile",
     "tell": "kopylite.reconcile",
     "run_in_thread": "kopylite.reconcile",
+    "effect": "kopylite.reconcile",
     # Judge what is written, before it is written.
     "Review": "kopylite.webhooks",
     "Denied": "kopylite.webhooks",
@@ -136,6 +138,7 @@ __all__ = [  # noqa: RUF022  (the reader's order, not the alphabet's)
     "finalize",
     "tell",
     "run_in_thread",
+    "effect",
     "Review",
     "Denied",
     "generation_changed",

@@ -37,12 +37,13 @@ LAYERS: list[set[str]] = [
     {"doctor"},
     {"devcluster"},
     {"testing"},
+    {"sweep"},
     {"cli"},
 ]
 # Rooms aside from the ladder: they import only what is named here.
 ASIDE = {"apiserver": {"boundary", "errors", "objects", "clock", "serving"}}
 # Who may import a room from aside (lazily, for --dev and for tests).
-ASIDE_USERS = {"cli", "devcluster", "testing"}
+ASIDE_USERS = {"cli", "devcluster", "sweep", "testing"}
 
 # The rooms of the embedded server, the same way: the first knows nobody, the last joins them all.
 APISERVER_LAYERS: list[set[str]] = [
@@ -69,9 +70,9 @@ DOORS = {
     "prometheus_client": {"metrics.py", "collectors.py"},
     "yaml": {"objects/yamlread.py", "objects/yamlwrite.py"},
     "re2": {"apiserver/schema/regex.py"},
-    "time": {"clock.py"},
+    "time": {"clock.py", "sweep/clocks.py"},
     "aiohttp_socks": {"client/socks.py"},
-    "random": {"clock.py"},
+    "random": {"clock.py", "sweep/clocks.py"},
     "sqlite3": {"apiserver/storage/"},
     "secrets": {"clock.py", "apiserver/"},
 }  # fmt: skip
@@ -87,6 +88,7 @@ PURE = {
     "controller/spec.py", "controller/timers.py", "lifecycle/spec.py", "lifecycle/declarations.py",
     "reconcile/state.py", "controller/outcome.py", "serving/probes.py", "serving/routes.py", "serving/address.py",
     "diagnostics/hotloop.py", "redaction/", "manager/options.py", "manager/scope.py", "manager/health.py", "app.py",
+    "sweep/plans.py", "sweep/trace.py", "sweep/states.py", "sweep/oracles.py", "sweep/findings.py", "sweep/report.py",
     "supervision/restarts.py", "supervision/exposition.py",
     "starter/naming.py", "deploy/calls.py", "deploy/needs.py", "deploy/rules.py", "deploy/hooks.py",
     "deploy/manifests.py", "deploy/chart.py",
@@ -344,6 +346,7 @@ EXTRAS = {
 # Loaded by pytest itself; hypothesis where it is there.
 IMPORTS_OF_HOSTS = {
     ("testing/plugin.py", "pytest"), ("testing/examples.py", "hypothesis"), ("testing/conversions.py", "hypothesis"),
+    ("sweep/plugin.py", "pytest"),
 }  # fmt: skip
 
 
@@ -476,6 +479,8 @@ CALLED_FROM_OUTSIDE = {
     "kill_api_server": "the public API",
     "user_kubeconfig": "the public API",
     "recording": "the public API",
+    **dict.fromkeys(("before_write", "cut_watch", "delay_events", "lose_response"), "the public API"),
+    "utcnow": "in the place of datetime's",
     "ignore_aliases": "PyYAML's dumper",
     "handle_error": "aiohttp's protocol",
     **dict.fromkeys(

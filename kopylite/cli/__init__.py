@@ -16,7 +16,7 @@ from kopylite.cli.signals import StopSignals
 if TYPE_CHECKING:
     import argparse
 
-COMMANDS = ("init", "run", "manifests", "doctor", "finalizers", "apiserver", "crd", "webhooks", "models")
+COMMANDS = ("init", "run", "sweep", "manifests", "doctor", "finalizers", "apiserver", "crd", "webhooks", "models")
 # Those that run until a signal comes; an early one is as good as a late one.
 SERVING = ("run", "apiserver")
 
@@ -27,6 +27,7 @@ start here:
   kopylite init web-cache                    a new project: operator, tests, image, manifests
   kopylite run hello.py --dev                run an operator on a cluster of its own: nothing else is needed
   kopylite run hello.py                      run it against the cluster of your kubeconfig
+  kopylite sweep hello.py --scenario FILE    crash it after each write, hide events from it, and see what it leaves
   kopylite manifests hello.py --image IMAGE  what brings it into a cluster, with the least rights
   kopylite doctor hello.py                   what is wrong with it, or with its cluster, and what mends it
   kopylite run --help                        its options, environment variables and exit codes

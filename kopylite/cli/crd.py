@@ -5,18 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 import warnings
-from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kopylite.cli.exitcodes import Exit
 from kopylite.cli.signals import StopSignals
 from kopylite.cli.target import AttributeNotFound, ModuleNotLoaded, load_module
+from kopylite.devcluster.appcrds import all_versions, classes_in, kinds_named_by
 from kopylite.errors import UsageError
-
-if TYPE_CHECKING:
-    from kopylite.app import App
-    from kopylite.crds.crd import ResourceClass
 
 EPILOG = """\
 examples:
@@ -87,9 +83,9 @@ def _crds(target: str, namespace: str) -> list[dict[str, Any]]:
     place, _, name = target.partition(":")
     module = load_module(place)
     if not name:
-        found = _classes(vars(module).values())
+        found = classes_in(vars(module).values())
     elif hasattr(module, name):
-        found = _all_versions(_classes(_kinds(getattr(module, name))))
+        found = all_versions(classes_in(kinds_named_by(getattr(module, name))))
     else:
         raise AttributeNotFound(f"{place} has no attribute {name!r}")
     if not found:
@@ -102,49 +98,6 @@ def _crds(target: str, namespace: str) -> list[dict[str, Any]]:
         if isinstance(app, App):
             crds = converted(crds, [app], namespace)
     return crds
-
-
-def crds_of_app(app: App) -> list[dict[str, Any]]:
-    """The CRDs of the CustomResource classes that an App names; none for an App of other kinds."""
-    from kopylite.crds.crd import crds_of
-
-    return crds_of(_all_versions(_classes(_kinds(app))))
-
-
-def _classes(things: Iterable[Any]) -> list[ResourceClass]:
-    from kopylite.objects import CustomResource
-
-    return [
-        thing
-        for thing in things
-        if isinstance(thing, type) and issubclass(thing, CustomResource) and thing.declaration is not None
-    ]
-
-
-def _all_versions(found: list[ResourceClass]) -> list[ResourceClass]:
-    """The classes, and those beside them in their modules that declare other versions of the same kinds."""
-    kinds = {(cls.declaration.group, cls.declaration.kind) for cls in found if cls.declaration}
-    beside = [
-        cls for place in {cls.__module__: None for cls in found} for cls in _classes(vars(sys.modules[place]).values())
-    ]
-    return [
-        *found,
-        *(cls for cls in beside if cls.declaration and (cls.declaration.group, cls.declaration.kind) in kinds),
-    ]
-
-
-def _kinds(thing: Any) -> Iterable[Any]:
-    """The classes that a class or an App names."""
-    from kopylite.app import App
-
-    if not isinstance(thing, App):
-        return [thing]
-    watched = [watch.kind for spec in thing.controllers for watch in (*spec.owns, *spec.watches)]
-    hooked = [
-        *(spec.kind for spec in thing.hooks),
-        *(kind for spec in thing.converters for kind in (spec.kind, *spec.versions)),
-    ]
-    return [*(spec.kind for spec in thing.controllers), *watched, *(cached.kind for cached in thing.cached), *hooked]
 
 
 def _exit_code(error: UsageError) -> int:
@@ -247,9 +200,9 @@ def _declared_beside(target: str) -> set[_GroupKind] | None:
         if dot and (loaded == package or loaded.startswith(f"{package}."))
     }
     near[id(module)] = module
-    for cls in _classes(_kinds(getattr(module, name)) if name else vars(module).values()):
+    for cls in classes_in(kinds_named_by(getattr(module, name)) if name else vars(module).values()):
         near[id(sys.modules[cls.__module__])] = sys.modules[cls.__module__]
-    classes = _classes(thing for found in near.values() for thing in list(vars(found).values()))
+    classes = classes_in(thing for found in near.values() for thing in list(vars(found).values()))
     return {(cls.declaration.group, cls.declaration.kind) for cls in classes if cls.declaration}
 
 

@@ -33,7 +33,7 @@ def dev_cluster(
     """
     from anyio.from_thread import start_blocking_portal
 
-    from kopylite.cli.crd import crds_of_app
+    from kopylite.devcluster.appcrds import crds_of_app
     from kopylite.devcluster.cluster import crds_in
     from kopylite.devcluster.embedded import EmbeddedCluster
 

@@ -128,8 +128,8 @@ def _subject(args: argparse.Namespace, config: ClientConfig) -> Subject | None:
         if args.as_service_account or args.rbac_from:
             raise UsageError("--as-service-account and --rbac-from are about an App: name it, as in MODULE:APP")
         return None
-    from kopylite.cli.crd import crds_of_app
     from kopylite.deploy import Recording
+    from kopylite.devcluster.appcrds import crds_of_app
     from kopylite.doctor.access import service_account
     from kopylite.doctor.examination import shown_by
     from kopylite.doctor.subject import Subject

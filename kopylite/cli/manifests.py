@@ -9,11 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kopylite.cli.crd import crds_of_app
 from kopylite.cli.environment import count, globs, names, positive_int, selector
 from kopylite.cli.exitcodes import Exit
 from kopylite.cli.signals import StopSignals
 from kopylite.cli.target import AttributeNotFound, ModuleNotLoaded, load_apps
+from kopylite.devcluster.appcrds import crds_of_app
 from kopylite.errors import RegistrationError, UsageError
 
 if TYPE_CHECKING:

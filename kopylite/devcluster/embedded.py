@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.devcluster.cluster import Cluster, CrdSource
+from kopylite.devcluster.faults import Faults
 from kopylite.devcluster.requestlog import RequestLog
 from kopylite.errors import UsageError
 from kopylite.wholefiles import write_private
@@ -86,7 +87,8 @@ class EmbeddedCluster(Cluster):
 
     Attributes:
         requests: what was asked and answered, newest last.
-        hooks: where faults and latency come in; empty by default, and kept over restarts of the server.
+        hooks: what happens with each request; empty by default, and kept over restarts of the server.
+        faults: what may go wrong, for the requests that you choose; see Faults.
 
     Raises:
         UsageError: the package `cryptography` (extra `dev`) is not installed, and `tls` is on (at start).
@@ -117,6 +119,7 @@ class EmbeddedCluster(Cluster):
         self._running = AsyncExitStack()
         self.home = Path()
         self.hooks: Hooks = Hooks()
+        self.faults = Faults(self.hooks, clock, lambda: self.server.world, self.compact)
         self.requests = RequestLog(clock)
         self.hooks.after.append(self.requests.note)
 

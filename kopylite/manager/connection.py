@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
+from typing import Protocol
 
 import anyio
 
@@ -13,6 +14,7 @@ from kopylite.client import ApiRequest, ClientConfig, LiveClient, Transport
 from kopylite.clock import Clock
 from kopylite.errors import ConnectionFailed, KopyliteError, KubeconfigError, TransportError, api_error
 from kopylite.objects import Kind
+from kopylite.observers import ClientObserver
 
 logger = logging.getLogger("kopylite.manager")
 
@@ -24,6 +26,32 @@ LONGEST_PAUSE = 5.0
 
 NAMESPACE = Kind("v1", "Namespace")
 NAMESPACES_AT_A_TIME = 8
+
+
+class OwnTransport(Transport, Protocol):
+    """A Transport that whoever made it has to close."""
+
+    async def aclose(self) -> None: ...
+
+
+class Connect(Protocol):
+    """Makes what reaches an API server."""
+
+    def __call__(self, config: ClientConfig, *, observer: ClientObserver, clock: Clock) -> OwnTransport: ...
+
+
+def opened(
+    connect: Connect, clock: Clock, stack: AsyncExitStack, config: ClientConfig, observer: ClientObserver
+) -> Transport:
+    """A transport that is closed with the stack, also when the run is cancelled: else it is a warning at the end."""
+    transport = connect(config, observer=observer, clock=clock)
+
+    async def close(*exc_info: object) -> None:
+        with anyio.CancelScope(shield=True):
+            await transport.aclose()
+
+    stack.push_async_exit(close)
+    return transport
 
 
 async def wait_for_server(transport: Transport, config: ClientConfig, limit: float, clock: Clock) -> None:

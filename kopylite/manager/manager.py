@@ -41,7 +41,7 @@ from kopylite.errors import KopyliteError, UsageError
 from kopylite.leaderelection import Elector
 from kopylite.lifecycle.spec import Endpoint
 from kopylite.manager.assembly import Assembly, Ground, assemble, prepare
-from kopylite.manager.connection import missing_namespaces, wait_for_server
+from kopylite.manager.connection import Connect, missing_namespaces, opened, wait_for_server
 from kopylite.manager.elections import Candidacy, check_elections, lease_config, leases_of
 from kopylite.manager.health import liveness, readiness
 from kopylite.manager.operator import Operator, check_apps
@@ -81,6 +81,8 @@ class Manager:
         config: which API server, as whom.
         options: how.
         clock: of everything in it.
+        connect: makes what reaches the API server; tests put a server of their own process behind it.
+        reports: look at the event loop, from a thread and by real time, and at what waits and is behind, for the log.
 
     Attributes:
         webhooks: what serves them, when it runs; None: there are none.
@@ -105,6 +107,8 @@ class Manager:
         options: Options | None = None,
         *,
         clock: Clock = SYSTEM_CLOCK,
+        connect: Connect = AiohttpTransport,
+        reports: bool = True,
     ) -> None:
         self.apps: tuple[Operator, ...] = tuple(app) if isinstance(app, Sequence) else (app,)
         check_apps(self.apps)
@@ -121,7 +125,7 @@ class Manager:
         connections = config.max_connections or max(MAX_CONNECTIONS, workers)
         # The server records the part up to "/" as the writer of a field when a request names none.
         self._config = replace(config, user_agent=f"{self.apps[0].name}/kopylite", max_connections=connections)
-        self._clock = clock
+        self._clock, self._connect, self._reports = clock, partial(opened, connect, clock), reports
         self._stall = StallWatch(on_lag=self.metrics.loop_lag.observe, clock=clock)
         self._ask = guarded(clock.monotonic)
         self._servers = self._plan_servers()
@@ -152,6 +156,11 @@ class Manager:
     def addresses(self) -> dict[str, Address]:
         """Where each path is served, while it is: {"/metrics": 127.0.0.1:8080, ...}."""
         return {path: server.address for server in self._servers for path in server.paths}
+
+    @property
+    def synced(self) -> bool:
+        """Whether all was in sync once; see `wait_synced`."""
+        return self._synced
 
     def stop(self) -> None:
         """Ask for an orderly end; `run` returns when it is reached. Harmless when repeated."""
@@ -237,11 +246,6 @@ class Manager:
         logger.info("stopped")
         return finished
 
-    def _connect(self, stack: AsyncExitStack, config: ClientConfig, observer: ClientObserver) -> Transport:
-        transport = AiohttpTransport(config, observer=observer, clock=self._clock)
-        stack.push_async_exit(partial(_close, transport))
-        return transport
-
     def _recorded(self, transport: Transport) -> Transport:
         return transport if self.recorder is None else RecordedTransport(transport, self.apps, self.recorder)
 
@@ -275,13 +279,14 @@ class Manager:
             logger.info("app %s: controllers %s in %s", app.name, names, self.options.scope)
         report = WaitingReport(lambda: parts.cache.informers, parts.waiting_for, parts.permissions, clock=self._clock)
         async with anyio.create_task_group() as background:
-            background.start_soon(self._endless, "the watch on the event loop", self._stall.run)
             background.start_soon(self._endless, "the cache", parts.cache.run)
             background.start_soon(self._endless, "the scope", parts.namespaces.run)
-            background.start_soon(self._endless, "the waiting report", report.run)
             background.start_soon(self._endless, "the hot-loop report", parts.loops.run)
             progress = ProgressReport(lambda: self.controllers, lambda: self.bar, clock=self._clock)
-            background.start_soon(self._endless, "the progress report", progress.run)
+            if self._reports:
+                background.start_soon(self._endless, "the watch on the event loop", self._stall.run)
+                background.start_soon(self._endless, "the waiting report", report.run)
+                background.start_soon(self._endless, "the progress report", progress.run)
             for recorder in parts.recorders:
                 background.start_soon(self._endless, "the event recorder", recorder.run)
             for membership in parts.memberships:
@@ -390,9 +395,3 @@ class Manager:
 
     def _informers(self) -> list[Informer]:
         return self._parts.cache.informers if self._parts else []
-
-
-async def _close(transport: AiohttpTransport, *exc_info: object) -> None:
-    """Also when the run is cancelled: a connection that is not closed is a warning at the process's end."""
-    with anyio.CancelScope(shield=True):
-        await transport.aclose()

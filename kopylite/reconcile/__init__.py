@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kopylite.reconcile.conditions import find_condition, is_condition_true, remove_condition, set_condition
 from kopylite.reconcile.context import Context, Environment, run_in_thread, running_fields
+from kopylite.reconcile.effects import effect
 from kopylite.reconcile.finalizers import finalize
 from kopylite.reconcile.recorder import EventRecorder, Severity
 from kopylite.reconcile.request import Request, Result, Retry
@@ -21,6 +22,7 @@ __all__ = [
     "Severity",
     "SharedState",
     "SyncContext",
+    "effect",
     "finalize",
     "find_condition",
     "is_condition_true",

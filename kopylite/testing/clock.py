@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import selectors
+import sys
+import threading
 import uuid
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
+from types import FrameType
 from typing import Any, TypeVar
 
 import anyio
@@ -19,6 +22,13 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 # Consecutive multiples of the golden ratio, cut to their fraction, are the most evenly spread sequence there is.
 GOLDEN_RATIO = 0.6180339887498949
 
+# How long a thread may take to begin what it was given, in real seconds.
+THREAD_SECONDS = 0.0005
+# The innermost Python frame of a thread that waits for somebody else is in one of these files.
+_RESTING = ("/threading.py", "/queue.py", "/selectors.py")
+# Functions that run what a pool's thread was given: kopylite's, the standard library's, anyio's.
+_JOBS = frozenset({"_Job.run", "_WorkItem.run", "WorkerThread.run"})
+
 
 class VirtualClock:
     """A Clock for tests: deterministic, and as fast as the code under test.
@@ -27,14 +37,22 @@ class VirtualClock:
     timeouts of asyncio and anyio follow this clock, and when nothing can go on before the next timer, the clock jumps
     there. So hours of back-off pass in milliseconds, always in the same order.
 
-    Not for code that waits for a thread or another process: what they do takes no virtual time, so timeouts that
-    guard them fire at once.
+    The clock does not jump while another thread of this process is at work, which takes no virtual time. Not for code
+    that waits for another process: timeouts that guard it fire at once.
+
+    Args:
+        seed: another one gives other random numbers and uuids.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, seed: int = 0) -> None:
         self._seconds = 0.0
-        self._numbers = 0
         self._uuids = 0
+        self.reseed(seed)
+
+    def reseed(self, seed: int) -> None:
+        """Go on with the random numbers and uuids of another seed."""
+        self._seed = seed
+        self._numbers = seed * 7919
 
     def monotonic(self) -> float:
         return self._seconds
@@ -51,7 +69,7 @@ class VirtualClock:
 
     def uuid(self) -> str:
         self._uuids += 1
-        return str(uuid.UUID(int=self._uuids, version=4))
+        return str(uuid.UUID(int=(self._seed << 64) + self._uuids, version=4))
 
     async def sleep(self, seconds: float) -> None:
         await anyio.sleep(max(0.0, seconds))
@@ -100,6 +118,8 @@ class _JumpingSelector(selectors.DefaultSelector):
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         ready: list[Any] = super().select(0)
+        if not ready and timeout != 0 and threading.active_count() > 1:
+            ready = self._await_threads()
         if not ready and timeout is None:
             # The loop's own wake-up socket is always there; more than it means that real I/O may still come.
             if len(self.get_map()) <= 1:
@@ -108,3 +128,24 @@ class _JumpingSelector(selectors.DefaultSelector):
         if not ready and timeout:
             self._clock.advance(timeout)
         return ready
+
+    def _await_threads(self) -> list[tuple[selectors.SelectorKey, int]]:
+        """Give other threads the time to do what they were asked for, as long as they are at work."""
+        own = threading.get_ident()
+        while True:
+            ready: list[Any] = super().select(THREAD_SECONDS)
+            if ready or not any(_at_work(f) for ident, f in sys._current_frames().items() if ident != own):
+                return ready
+
+
+def _at_work(frame: FrameType) -> bool:
+    """Whether a thread of a pool is busy, and not waiting for its next job or for an event loop."""
+    if frame.f_code.co_filename.endswith(_RESTING):
+        return False
+    caller: FrameType | None = frame
+    while caller is not None:
+        code = caller.f_code
+        if caller is not frame and code.co_qualname in _JOBS:
+            return True
+        caller = caller.f_back
+    return False

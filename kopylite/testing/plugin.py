@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kopylite.testing.envtest import EnvTest
 
 _OPTION = "kopylite_rbac"
+_SWEEPS = "kopylite.sweep.plugin"
 _RECORDER: pytest.StashKey[Recorder] = pytest.StashKey()
 _FOLDER: pytest.StashKey[tempfile.TemporaryDirectory[str]] = pytest.StashKey()
 # Read by `kopylite run`: operators that tests start as processes record too, each into a file of its own.
@@ -36,6 +37,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Declare the marker, and begin to record calls if that is asked for: in each process of xdist."""
     text = "kube_cluster(**options): the options of the EmbeddedCluster that the fixture kube_cluster makes"
     config.addinivalue_line("markers", text)
+    if not config.pluginmanager.has_plugin(_SWEEPS):
+        config.pluginmanager.import_plugin(_SWEEPS)
     if not config.getoption(_OPTION):
         return
     from kopylite.deploy.recorder import Recorder

@@ -9,8 +9,8 @@ import anyio
 import pytest
 
 from kopylite import App, Context, Kind, Review, Unstructured
-from kopylite.cli.crd import crds_of_app
 from kopylite.client import Client
+from kopylite.devcluster.appcrds import crds_of_app
 from kopylite.errors import ApiError
 from kopylite.testing import EmbeddedCluster
 from kopylite.webhooks.registration import CONFIGURATIONS, CRD

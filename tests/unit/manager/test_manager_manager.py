@@ -103,7 +103,7 @@ async def get(run: Run, path: str) -> tuple[int, str]:
 
 @pytest.mark.parametrize(("workers", "chosen", "expected"), [(4, None, 64), (200, None, 200), (200, 10, 10)])
 async def test_there_is_a_connection_for_each_worker(
-    server: TinyServer, monkeypatch: pytest.MonkeyPatch, workers: int, chosen: int | None, expected: int
+    server: TinyServer, workers: int, chosen: int | None, expected: int
 ) -> None:
     made: list[ClientConfig] = []
 
@@ -112,9 +112,8 @@ async def test_there_is_a_connection_for_each_worker(
             made.append(config)
             super().__init__(config, **settings)
 
-    monkeypatch.setattr("kopylite.manager.manager.AiohttpTransport", Spy)
     config = replace(server.config, max_connections=chosen)
-    manager = Manager(Recorded().app, config, replace(QUIET, workers=workers))
+    manager = Manager(Recorded().app, config, replace(QUIET, workers=workers), connect=Spy)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(manager.run)
         with anyio.fail_after(10):

@@ -1,0 +1,12 @@
+"""SWEEP: run an operator through hundreds of crashes, lost events and API faults, and say which line is wrong."""
+
+from __future__ import annotations
+
+from kopylite.sweep.calls import assert_idempotent, sweep
+from kopylite.sweep.findings import SweepFinding
+from kopylite.sweep.plans import FaultPlan
+from kopylite.sweep.report import Report
+from kopylite.sweep.scenario import Scenario, Step
+from kopylite.sweep.scene import Scene
+
+__all__ = ["FaultPlan", "Report", "Scenario", "Scene", "Step", "SweepFinding", "assert_idempotent", "sweep"]

@@ -1,0 +1,254 @@
+"""Oracles: what is wrong with a run, next to those without faults."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from kopylite.sweep.runs import SweepRun
+from kopylite.sweep.states import Masks, Objects, bare, differences, encoded
+from kopylite.sweep.trace import OPERATOR, SIMULATOR, TraceEntry
+
+# Longer than events are late, and than what waits for a watch to come back.
+SHORTEST_WINDOW = 45.0
+
+Ledger = Counter[tuple[str, str]]
+"""How often the operator created or deleted what: by "ADDED" or "DELETED" and an object's key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Defect:
+    """One thing that is wrong.
+
+    Attributes:
+        oracle: "end", "rest", "state", "ledger", "effect", "lost", "idle", "hang".
+        text: what the fault leaves or does, to follow "a crash after ... ".
+        object: "Kind namespace/name"; "" for none.
+        field: its path; "" for the whole object.
+        step: of the scenario.
+    """
+
+    oracle: str
+    text: str
+    object: str = ""
+    field: str = ""
+    step: int = 0
+
+    @property
+    def signature(self) -> tuple[str, str, str]:
+        """Problems of one are alike."""
+        return self.oracle, self.object, self.field
+
+
+@dataclass(slots=True)
+class Yardstick:
+    """What is expected of each run, and what varies without any fault.
+
+    Attributes:
+        states: at each rest.
+        varying: paths by step and key that are not compared; "" for whether it is there at all.
+        ledger: the most that was created and deleted.
+        effects: the most calls that left the cluster.
+        window: virtual seconds without a write after which a cluster counts as at rest.
+        run: the first of the runs.
+        simulated: workloads were played; where there are none, nobody has to be there to play them.
+    """
+
+    states: list[Objects]
+    varying: dict[tuple[int, str], set[str]]
+    ledger: Ledger
+    effects: Counter[tuple[str, str]]
+    window: float
+    run: SweepRun
+    simulated: bool = True
+
+
+def learn(runs: Sequence[SweepRun]) -> Yardstick:
+    """What runs without faults have in common."""
+    first = runs[0]
+    states = [state or {} for state in first.states]
+    varying: dict[tuple[int, str], set[str]] = {}
+    for other in runs[1:]:
+        for step, state in enumerate(states):
+            theirs = (other.states[step] if step < len(other.states) else None) or {}
+            for key in {*state, *theirs}:
+                if key not in state or key not in theirs:
+                    varying.setdefault((step, key), set()).add("")
+                else:
+                    paths = {path for path, _, _ in differences(state[key], theirs[key])}
+                    varying.setdefault((step, key), set()).update(paths)
+    ledger, effects = ledger_of(first), effects_of(first)
+    for other in runs[1:]:
+        ledger |= ledger_of(other)
+        effects |= effects_of(other)
+    simulated = any(entry.actor == SIMULATOR for run in runs for entry in run.trace.changes())
+    gap = max(run.gap for run in runs)
+    return Yardstick(states, varying, ledger, effects, max(SHORTEST_WINDOW, 2 * gap + 30.0), first, simulated)
+
+
+def ledger_of(run: SweepRun) -> Ledger:
+    """What the operator created and deleted in a run."""
+    masks, ledger = Masks(), Ledger()
+    for entry in run.trace.changes():
+        storage = entry.key.partition(" ")[0]
+        if entry.after is not None:
+            masks.learn(storage, entry.after)
+            if entry.actor == OPERATOR and entry.change in ("ADDED", "DELETED"):
+                ledger[entry.change, masks.key(storage, entry.after["metadata"])] += 1
+    return ledger
+
+
+def effects_of(run: SweepRun) -> Counter[tuple[str, str]]:
+    """How often a call was made; those with one key are one."""
+    masks, counted, keys = Masks(), Counter[tuple[str, str]](), set[tuple[str, str]]()
+    for entry in run.trace.entries:
+        if entry.after is not None:
+            masks.learn(entry.key.partition(" ")[0], entry.after)
+        if entry.effect is None:
+            continue
+        name, arguments, key = entry.effect
+        if key and (name, key) in keys:
+            continue
+        keys.add((name, key))
+        counted[name, masks.text(arguments, known_names=False)] += 1
+    return counted
+
+
+def judge(run: SweepRun, reference: Yardstick) -> Defect | None:
+    """The worst that is wrong with a run; None: nothing is."""
+    return next(iter(_problems(run, reference)), None)
+
+
+def _problems(run: SweepRun, reference: Yardstick) -> Iterable[Defect]:
+    faults = {spot.fault for spot in run.struck}
+    if run.died:
+        yield Defect("hang", f"makes the run hang: {run.died}")
+        return
+    if run.ends and not reference.run.ends:
+        yield Defect("end", f"ends the operator: {run.ends[0]}")
+    if not run.restless or run.states:
+        yield from _states(run, reference)
+    for why in run.restless:
+        yield Defect("rest", f"leaves the cluster without rest: {why}")
+    # A step may want what only the operator makes, and it was down then, by the plan.
+    if run.failed and not run.recreated and "missed" not in faults:
+        yield Defect("rest", f"makes the scenario fail: {run.failed}")
+    if not faults & {"recreate", "missed"}:
+        yield from _ledger(run, reference)
+        yield from _effects(run, reference)
+    for lost in dict.fromkeys(run.lost):
+        yield Defect("lost", f"loses {lost}", object=lost.rpartition(" on ")[2].rpartition(" in ")[2])
+    yield from _idle(run)
+
+
+def _states(run: SweepRun, reference: Yardstick) -> Iterable[Defect]:
+    for step, state in enumerate(run.states):
+        expected = step
+        if run.recreated and step >= run.recreated[0]:
+            # What was deleted is there again: as before its deletion.
+            if step > run.recreated[0] or step == 0:
+                return
+            expected = step - 1
+        if state is None or expected >= len(reference.states):
+            continue
+        found = list(_compare(state, reference.states[expected], reference, expected))
+        if found:
+            yield from found
+            return
+
+
+def _compare(state: Objects, wanted: Objects, reference: Yardstick, step: int) -> Iterable[Defect]:
+    missing = [key for key in wanted if key not in state and "" not in reference.varying.get((step, key), ())]
+    extra = [key for key in state if key not in wanted and "" not in reference.varying.get((step, key), ())]
+    # What people and the operator have to do with comes before what the cluster makes of it.
+    for key in sorted(extra, key=_rank):
+        kind, storage = state[key].get("kind", "object"), key.partition(" ")[0]
+        count, normal = _count(state, storage), _count(wanted, storage)
+        shown = f"{kind} {_name(key)}"
+        text = f"leaves {count} {plural(kind)} instead of {normal}" if normal else f"leaves the {shown}"
+        text += f": {shown} should not be there" if normal else ", which should not be there"
+        yield Defect("state", text, shown, "", step)
+    for key in sorted(missing, key=_rank):
+        shown = f"{wanted[key].get('kind', 'object')} {_name(key)}"
+        yield Defect("state", f"leaves no {shown}", shown, "", step)
+    for key in sorted((key for key in wanted if key in state), key=_rank):
+        varying = reference.varying.get((step, key), set())
+        for path, theirs, right in differences(state[key], wanted[key]):
+            if path not in varying and not any(path.startswith((f"{each}.", f"{each}[")) for each in varying if each):
+                shown = f"{wanted[key].get('kind', 'object')} {_name(key)}"
+                text = f"leaves {path} of the {shown} at {encoded(theirs)} instead of {encoded(right)}"
+                yield Defect("state", text, shown, path, step)
+
+
+def _ledger(run: SweepRun, reference: Yardstick) -> Iterable[Defect]:
+    for (change, key), count in ledger_of(run).items():
+        most = reference.ledger[change, key]
+        if count > most and not _varies(reference, key):
+            verb = "created" if change == "ADDED" else "deleted"
+            shown = f"{_kind_of(run, key)} {_name(key)}"
+            yield Defect("ledger", f"has the {shown} {verb} {times(count)} instead of {times(most)}", shown)
+
+
+def _varies(reference: Yardstick, key: str) -> bool:
+    return any(key == k.partition(" #")[0] and "" in paths for (_, k), paths in reference.varying.items())
+
+
+def _effects(run: SweepRun, reference: Yardstick) -> Iterable[Defect]:
+    for (name, arguments), count in effects_of(run).items():
+        most = reference.effects[name, arguments]
+        if count > most:
+            yield Defect("effect", f"has {name}({arguments}) called {times(count)} instead of {times(most)}", name)
+
+
+def _idle(run: SweepRun) -> Iterable[Defect]:
+    for entry in run.idle_writes:
+        if entry.kind == "write" and entry.point is not None:
+            kinds = kinds_in(run.trace.entries)
+            shown = f"{kinds.get(entry.point.resource, entry.point.resource)} {entry.point.name}"
+            yield Defect("idle", f"sends a write of the {shown} that changes nothing", shown, "", entry.step)
+            continue
+        before, after = bare(entry.before), bare(entry.after)
+        found = differences(before, after) if entry.change == "MODIFIED" else []
+        path = found[0][0] if found else ""
+        kind = (entry.after or {}).get("kind", "object")
+        shown = f"{kind} {_name(entry.key)}"
+        what = {"ADDED": f"creates the {shown}", "DELETED": f"deletes the {shown}"}.get(
+            entry.change, f"writes {path or 'nothing new'} of the {shown}"
+        )
+        values = f" ({encoded(found[0][1])} to {encoded(found[0][2])})" if found else ""
+        yield Defect("idle", f"{what}{values}", shown, path, entry.step)
+
+
+def _rank(key: str) -> tuple[int, str]:
+    storage = key.partition(" ")[0]
+    return (1 if storage in ("pods", "replicasets.apps") else 0, key)
+
+
+def _count(state: Objects, storage: str) -> int:
+    return sum(key.partition(" ")[0] == storage for key in state)
+
+
+def _name(key: str) -> str:
+    return key.partition(" ")[2]
+
+
+def _kind_of(run: SweepRun, key: str) -> str:
+    storage = key.partition(" ")[0]
+    return kinds_in(run.trace.entries).get(storage, storage)
+
+
+def kinds_in(entries: Iterable[TraceEntry]) -> dict[str, str]:
+    """The kinds of storages, as far as a trace shows them."""
+    return {e.key.partition(" ")[0]: e.after["kind"] for e in entries if e.after is not None and "kind" in e.after}
+
+
+def times(count: int) -> str:
+    return {0: "never", 1: "once", 2: "twice"}.get(count, f"{count} times")
+
+
+def plural(kind: str) -> str:
+    """Of a kind, for people."""
+    if kind.endswith(("s", "x", "ch")):
+        return f"{kind}es"
+    return f"{kind[:-1]}ies" if kind.endswith("y") and kind[-2:-1] not in "aeiou" else f"{kind}s"

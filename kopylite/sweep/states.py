@@ -1,0 +1,176 @@
+"""States: what a cluster holds, without what no two runs have alike: uids, versions, times, made-up names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from kopylite.apiserver.storage.store import ObjectStore
+from kopylite.sweep.trace import NOISE
+
+Objects = dict[str, dict[str, Any]]
+"""Objects by "storage namespace/name"; of those with a made-up name, "storage namespace/prefix* #n"."""
+
+# What second writers of the sweep leave; not compared.
+NOTE = "sweep.kopylite.dev/note"
+HOLD = "sweep.kopylite.dev/hold"
+DATA_KEY = "sweep-note"
+
+# Made by the cluster's own controllers from others: what differs in them differs there too.
+_DERIVED = frozenset(
+    {"controllerrevisions.apps", "endpointslices.discovery.k8s.io", "endpoints", "nodes", "namespaces",
+     "clusterroles.rbac.authorization.k8s.io", "apiservices.apiregistration.k8s.io",
+     "customresourcedefinitions.apiextensions.k8s.io", "serviceaccounts", "resourcequotas"}
+)  # fmt: skip
+_WORKLOADS = frozenset({"pods", "replicasets.apps"})
+_OWN_METADATA = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink",
+                 "deletionGracePeriodSeconds")  # fmt: skip
+_COUNTS = ("deployment.kubernetes.io/revision", "deployment.kubernetes.io/desired-replicas",
+           "deployment.kubernetes.io/max-replicas", NOTE)  # fmt: skip
+# Addresses and ports that the server chooses, and what depends on when it was looked.
+_CHOSEN = frozenset({"clusterIP", "clusterIPs", "nodePort", "healthCheckNodePort", "podIP", "podIPs", "hostIP",
+                     "nodeName", "collisionCount", "lastUpdateTime"})  # fmt: skip
+_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)?")
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+
+
+def objects_of(store: ObjectStore, since: int) -> Objects:
+    """What was written since a version and is there, made comparable."""
+    found: list[tuple[str, dict[str, Any], int]] = []
+    for storage, records in store.contents().items():
+        if storage not in NOISE and storage not in _DERIVED:
+            found += [(storage, record.decode(), record.version) for record in records]
+    masks = Masks((storage, obj) for storage, obj, _ in found)
+    states: Objects = {}
+    for storage, obj, version in found:
+        if version <= since or _is_old_replica_set(storage, obj) or _is_publishers(storage, obj):
+            continue
+        key = masks.key(storage, obj["metadata"])
+        if key in states or key.endswith("*"):
+            key += f" #{sum(other.startswith(key) for other in states) + 1}"
+        states[key] = masks.applied(storage, obj)
+    return states
+
+
+class Masks:
+    """What is not compared, and how what stands for it is called.
+
+    Args:
+        objects: all that there are, with their storages.
+    """
+
+    def __init__(self, objects: Iterable[tuple[str, Mapping[str, Any]]] = ()) -> None:
+        self._words: dict[str, str] = {}
+        for storage, obj in objects:
+            self.learn(storage, obj)
+
+    def learn(self, storage: str, obj: Mapping[str, Any]) -> None:
+        """Know an object by its uid and, if the server made it up, by its name."""
+        metadata = obj["metadata"]
+        name = self.name(metadata)
+        if metadata.get("uid"):
+            self._words[metadata["uid"]] = f"<uid of {storage} {name}>"
+        if name != metadata["name"]:
+            self._words[metadata["name"]] = name
+
+    def name(self, metadata: Mapping[str, Any]) -> str:
+        prefix = metadata.get("generateName")
+        name = str(metadata["name"])
+        made_up = prefix and name.startswith(prefix) and len(name) == len(prefix) + 5
+        return self.text(f"{prefix}*" if made_up else name, known_names=False)
+
+    def key(self, storage: str, metadata: Mapping[str, Any]) -> str:
+        return f"{storage} {metadata.get('namespace', '')}/{self.name(metadata)}".replace(" /", " ")
+
+    def text(self, text: str, *, known_names: bool = True) -> str:
+        """A text without what varies."""
+        if known_names and text in self._words:
+            return self._words[text]
+        if len(text) >= 10:
+            text = _TIME.sub("<time>", text)
+            text = _UUID.sub(lambda found: self._words.get(found[0], "<uid>"), text)
+        return text
+
+    def applied(self, storage: str, obj: Mapping[str, Any]) -> dict[str, Any]:
+        """An object without what varies."""
+        metadata = {key: value for key, value in obj["metadata"].items() if key not in _OWN_METADATA}
+        if "deletionTimestamp" in metadata:
+            metadata["deletionTimestamp"] = "<set>"
+        metadata["name"] = self.name(obj["metadata"])
+        annotations = {k: v for k, v in (metadata.pop("annotations", None) or {}).items() if k not in _COUNTS}
+        if annotations:
+            metadata["annotations"] = annotations
+        if storage in _WORKLOADS:  # played, and its details come from what is compared
+            return {"kind": obj.get("kind"), "metadata": self._value(metadata, "")}
+        masked: dict[str, Any] = {key: self._value(value, key) for key, value in obj.items() if key != "metadata"}
+        masked["metadata"] = self._value(metadata, "metadata")
+        if isinstance(data := masked.get("data"), dict):
+            data.pop(DATA_KEY, None)
+        if isinstance(status := masked.get("status"), dict) and "observedGeneration" in status:
+            known, present = status["observedGeneration"], obj["metadata"].get("generation")
+            status["observedGeneration"] = "<current>" if known == present else "<behind>"
+        return masked
+
+    def _value(self, value: Any, key: str) -> Any:
+        if key in _CHOSEN:
+            return "<chosen>"
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, list):
+            return [self._value(item, "") for item in value]
+        if isinstance(value, dict):
+            return {self.text(name): self._value(item, name) for name, item in value.items()}
+        return value
+
+
+def _is_old_replica_set(storage: str, obj: Mapping[str, Any]) -> bool:
+    """The history of a Deployment: how long it is depends on how many states were seen."""
+    return storage == "replicasets.apps" and not (obj.get("spec") or {}).get("replicas")
+
+
+def _is_publishers(storage: str, obj: Mapping[str, Any]) -> bool:
+    return storage == "configmaps" and obj["metadata"]["name"] == "kube-root-ca.crt"
+
+
+def differences(left: Any, right: Any, path: str = "") -> list[tuple[str, Any, Any]]:
+    """Paths where two values differ, with both; a value that is not there is None."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        found = []
+        for key in [*left, *(key for key in right if key not in left)]:
+            inner = f"{path}.{key}" if path else str(key)
+            found += differences(left.get(key), right.get(key), inner)
+        return found
+    if isinstance(left, list) and isinstance(right, list) and len(left) == len(right):
+        both = enumerate(zip(left, right, strict=True))
+        return [found for index, (a, b) in both for found in differences(a, b, f"{path}[{index}]")]
+    return [] if _equal(left, right) else [(path, left, right)]
+
+
+def _equal(left: Any, right: Any) -> bool:
+    """As JSON has it; nothing, null, "" and what is empty are one."""
+    empty: tuple[Any, ...] = (None, {}, [], "")
+    if any(left is e or left == e for e in empty) and any(right is e or right == e for e in empty):
+        return not isinstance(left, (bool, int)) and not isinstance(right, (bool, int))
+    return bool(left == right)
+
+
+def is_controlled(obj: Mapping[str, Any]) -> bool:
+    """Whether it is the child of a controller, which decides about all of it."""
+    return any(reference.get("controller") for reference in obj["metadata"].get("ownerReferences") or ())
+
+
+def bare(obj: dict[str, Any] | None) -> dict[str, Any]:
+    """An object without what each write changes."""
+    if obj is None:
+        return {}
+    metadata = {k: v for k, v in obj["metadata"].items() if k not in ("resourceVersion", "managedFields", "generation")}
+    return {**obj, "metadata": metadata}
+
+
+def encoded(value: Any) -> str:
+    """A value in short, for people."""
+    text = msgspec.json.encode(value).decode()
+    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -1,0 +1,104 @@
+"""Small operators for sweeps: one that a crash breaks, its twin that is right, and one that never rests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kopylite import App, Context, Kind, Request, Unstructured, effect
+
+Thing, ConfigMap, Secret = Kind("sweep.example.com/v1", "Thing"), Kind("v1", "ConfigMap"), Kind("v1", "Secret")
+bug, twin, restless, idle = App("half-done"), App("half-done-twin"), App("restless"), App("idle")
+mails, mails_with_key = App("mails"), App("mails-with-key")
+
+CRD: dict[str, Any] = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "things.sweep.example.com"},
+    "spec": {
+        "group": "sweep.example.com",
+        "scope": "Namespaced",
+        "names": {"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "subresources": {"status": {}},
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "properties": {
+                            "spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+                            "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+                        },
+                    }
+                },
+            }
+        ],
+    },
+}
+
+
+def child(thing: Unstructured, kind: str) -> Unstructured:
+    metadata = {"name": thing.name, "namespace": thing.namespace}
+    return Unstructured({"apiVersion": "v1", "kind": kind, "metadata": metadata})
+
+
+@bug.reconciler(Thing, owns=[ConfigMap])
+async def careless(ctx: Context, request: Request) -> None:
+    thing = await ctx.client.find(Thing, request)
+    if thing is None or await ctx.client.find(ConfigMap, request) is not None:
+        return
+    await ctx.client.create(child(thing, "ConfigMap"), owner=thing)
+    await ctx.client.create(child(thing, "Secret"), owner=thing)
+
+
+@twin.reconciler(Thing, owns=[ConfigMap, Secret])
+async def careful(ctx: Context, request: Request) -> None:
+    thing = await ctx.client.find(Thing, request)
+    if thing is not None:
+        for kind in (ConfigMap, Secret):
+            await ctx.client.create_or_update(kind, request, lambda obj: None, owner=thing)
+
+
+@restless.reconciler(Thing)
+async def count(ctx: Context, request: Request) -> None:
+    thing = await ctx.client.find(Thing, request)
+    if thing is not None:
+        await ctx.client.patch_status(thing, {"runs": thing.status.get("runs", 0) + 1})
+
+
+@idle.reconciler(Thing)
+async def nothing(ctx: Context, request: Request) -> None:
+    await ctx.client.find(Thing, request)
+
+
+@effect
+async def send_mail(address: str) -> None:
+    """Nobody can take it back."""
+
+
+@effect(key="request_id")
+async def send_mail_once(request_id: str) -> None:
+    """The other side knows the request."""
+
+
+@mails.reconciler(Thing)
+async def mail(ctx: Context, request: Request) -> None:
+    thing = await ctx.client.find(Thing, request)
+    if thing is not None and not thing.status.get("sent"):
+        await send_mail("a@example.com")
+        await ctx.client.patch_status(thing, {"sent": True})
+
+
+@mails_with_key.reconciler(Thing)
+async def mail_once(ctx: Context, request: Request) -> None:
+    thing = await ctx.client.find(Thing, request)
+    if thing is not None and not thing.status.get("sent"):
+        await send_mail_once(thing.uid)
+        await ctx.client.patch_status(thing, {"sent": True})
+
+
+def a_thing(**spec: Any) -> dict[str, Any]:
+    metadata = {"name": "a", "namespace": "default"}
+    return {"apiVersion": "sweep.example.com/v1", "kind": "Thing", "metadata": metadata, "spec": spec}

@@ -1,0 +1,102 @@
+"""Sweeps of small operators: each is some forks of this process, with few faults."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kopylite import App
+from kopylite.errors import UsageError
+from kopylite.sweep import FaultPlan, Scenario, Scene, Step, assert_idempotent, sweep
+from kopylite.testing import VirtualClock
+from tests.unit.sweep import operators
+from tests.unit.sweep.operators import CRD, a_thing
+
+SCENARIO = Scenario((Step("apply", a_thing(size=1)),), (CRD,))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def own_clock() -> None:
+    """Forks patch the clocks of themselves, never those of this process."""
+    assert VirtualClock().monotonic() == 0.0
+
+
+async def test_a_crash_between_two_writes_is_found_and_told_with_its_line() -> None:
+    report = await sweep(operators.bug, SCENARIO, faults="crash", jobs=1)
+    [finding] = report.findings
+    assert finding.sentence == (
+        "a crash after the ConfigMap default/a was created and before the Secret default/a was created "
+        "leaves no Secret default/a"
+    )
+    assert (finding.object, finding.field) == ("Secret default/a", "")
+    assert 'await ctx.client.create(child(thing, "ConfigMap"), owner=thing)' in finding.line
+    assert "tests/unit/sweep/operators.py:" in finding.line
+    assert any("the operator crashes" in line for line in finding.trace)
+    assert report.plans == 2
+    again = await sweep(operators.bug, SCENARIO, plans=[FaultPlan.of_wire(finding.plan)], jobs=1)
+    assert [each.sentence for each in again.findings] == [finding.sentence]
+    assert "from tests.unit.sweep.operators import bug" in finding.replay
+    compile(finding.replay, "replay", "exec")
+
+
+async def test_the_twin_that_is_right_passes() -> None:
+    report = await sweep(operators.twin, SCENARIO, faults="rerun,crash,response,stale,recreate")
+    assert not report.findings, report
+    assert report.plans == report.planned > 10
+
+
+async def test_an_operator_that_never_rests_is_found_without_a_fault() -> None:
+    report = await sweep(operators.restless, SCENARIO, jobs=1)
+    [finding] = report.findings
+    assert "never comes to rest: the operator writes status.runs of Thing default/a" in finding.sentence
+    assert report.plans == 0
+
+
+async def test_an_operator_that_does_nothing_is_told_so() -> None:
+    report = await sweep(operators.idle, SCENARIO, jobs=1)
+    [finding] = report.findings
+    assert "does nothing at all" in finding.sentence
+
+
+async def test_a_call_that_leaves_the_cluster_twice_is_counted_unless_it_has_a_key() -> None:
+    report = await sweep(operators.mails, SCENARIO, faults="effect", jobs=1)
+    [finding] = report.findings
+    assert "send_mail" in finding.sentence
+    assert "twice instead of once" in finding.sentence
+    report = await sweep(operators.mails_with_key, SCENARIO, faults="effect", jobs=1)
+    assert not report.findings, report
+
+
+async def test_a_function_can_be_the_scenario() -> None:
+    async def scenario(scene: Scene) -> None:
+        await scene.apply(a_thing())
+        await scene.quiet()
+        assert await scene.client.live.find(operators.Secret, "a", namespace="default") is not None
+
+    report = await sweep(operators.bug, Scenario(play=scenario, crds=(CRD,)), faults="crash", jobs=1)
+    assert [finding.object for finding in report.findings] == ["Secret default/a"]
+
+
+async def test_a_scenario_that_the_server_refuses_is_told_as_such() -> None:
+    scenario = Scenario((Step("delete", {**a_thing(), "kind": "Nothing"}),), (CRD,))
+    report = await sweep(operators.twin, scenario, jobs=1)
+    assert "cannot be tried, since step 1 (delete Nothing default/a)" in report.findings[0].sentence
+
+
+async def test_idempotence_names_the_field_that_flaps() -> None:
+    await assert_idempotent(operators.twin, SCENARIO, runs=3)
+    with pytest.raises(AssertionError, match=r"writes status\.runs of Thing default/a"):
+        await assert_idempotent(operators.restless, SCENARIO)
+
+
+async def test_an_app_that_no_module_has_is_refused_and_its_maker_is_not() -> None:
+    with pytest.raises(UsageError, match="no module has the App 'nobody'"):
+        await sweep(App("nobody"), SCENARIO)
+
+
+async def test_a_file_is_a_scenario(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"no\.yaml: No such file"):
+        await sweep(operators.twin, tmp_path / "no.yaml")
+    with pytest.raises(UsageError, match="there is no fault 'crashes'"):
+        await sweep(operators.twin, SCENARIO, faults="crashes")

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kopylite.errors import UsageError
+from kopylite.sweep.plans import ALIKE, FAULTS, FaultGround, FaultPlan, Spot, parse_faults, plans_of
+from kopylite.sweep.trace import CodeLine, Point, TraceEntry
+
+
+def a_write(verb: str, name: str, *, line: int = 1, step: int = 0, status: int = 200) -> TraceEntry:
+    point = Point(verb, "configmaps", "", name)
+    frames = (CodeLine("operator.py", line, "reconcile"),)
+    return TraceEntry("write", "operator", 0.0, step, str(point), point, status, frames, changed=True)
+
+
+points = st.builds(Point, st.text(), st.text(), st.text(), st.text(), st.integers(1))
+spots = st.builds(
+    Spot, st.sampled_from(list(FAULTS)), st.text(), st.none() | points, st.integers(0), st.integers(0), st.text()
+)
+
+
+@given(st.builds(FaultPlan, st.lists(spots).map(tuple), st.integers(0)))
+def test_a_plan_is_the_same_after_it_was_written_and_read(plan: FaultPlan) -> None:
+    assert FaultPlan.of_wire(json.loads(json.dumps(plan.to_wire()))) == plan
+
+
+@pytest.mark.parametrize("wire", [None, 5, {}, {"faults": 1}, {"faults": [{"what": 1}]}, {"faults": [5]}])
+def test_what_is_no_plan_is_refused(wire: object) -> None:
+    with pytest.raises(UsageError, match="this is no"):
+        FaultPlan.of_wire(wire)
+
+
+def test_faults_come_in_the_order_of_their_yield() -> None:
+    assert parse_faults("watch, crash,rerun") == ("rerun", "crash", "watch")
+    for wrong in ("", "crash,crashes"):
+        with pytest.raises(UsageError, match="there are rerun, crash"):
+            parse_faults(wrong)
+
+
+def test_each_write_is_a_place_and_what_one_line_writes_alike_is_tried_some_times() -> None:
+    writes = [a_write("create", f"default/{number}") for number in range(10)]
+    writes += [a_write("update", "default/a", line=2), a_write("create", "default/b", line=3, status=409)]
+    plans = [*plans_of(FaultGround(writes, 1), ["crash"], seed=7)]
+    assert len(plans) == ALIKE + 1
+    assert {plan.seed for plan in plans} == {7}
+    assert plans[-1].spots[0].point == writes[10].point
+
+
+def test_every_fault_has_plans_where_it_has_places() -> None:
+    writes = [a_write("create", "default/a"), a_write("update", "default/a", step=1)]
+    ground = FaultGround(writes, 3, frozenset({2}), effects=1, lists=[(writes[1], "/data/a")], events=[2, 1, 0])
+    for fault in FAULTS:
+        plans = [*plans_of(ground, [fault], 0)]
+        assert plans, fault
+        assert len(set(plans)) == len(plans)
+        assert all(str(plan).startswith(fault) for plan in plans)
+    assert not [*plans_of(FaultGround((), 0), ["crash", "effect", "missed", "watch"], 0)]
