@@ -80,7 +80,7 @@ def _value(name: str, schema: dict[str, Any]) -> Any:
             required = schema.get("required", ())
             return {key: _value(key, part) for key, part in schema.get("properties", {}).items() if key in required}
         case "array":
-            return []
+            return [_value(name, schema.get("items", {})) for _ in range(schema.get("minItems", 0))]
         case "integer" | "number":
             return schema.get("minimum", 1)
         case "boolean":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import ssl
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -71,8 +72,13 @@ class HookClient:
             headers["Host"] = endpoint.server
         try:
             async with asyncio.timeout(timeout or 30):
+                # Of more than a mebibyte of bytes aiohttp warns, and of a file not.
                 async with session.post(
-                    url, data=body, headers=headers, allow_redirects=True, server_hostname=endpoint.server
+                    url,
+                    data=io.BytesIO(body),
+                    headers={**headers, "Content-Length": str(len(body))},
+                    allow_redirects=True,
+                    server_hostname=endpoint.server,
                 ) as response:
                     answer = await response.content.read(_MAX_ANSWER)
                     status, kind = response.status, response.headers.get("Content-Type", "")

@@ -288,3 +288,25 @@ def test_leases_and_shards_are_counted_where_there_are_any() -> None:
         ("kopylite_shard_rebalances_total", 5),
     ):
         assert value(metrics, name, name="shop") == number
+
+
+def test_webhooks_have_the_names_of_controller_runtime() -> None:
+    metrics = Metrics()
+    numbers = metrics.webhooks
+    assert b"webhook" not in metrics.exposition("")[0], "an operator without webhooks has no numbers of them"
+    numbers.in_flight = lambda: {"/validate--v1-pod": 2, "/convert": 0}
+    numbers.called("/validate--v1-pod", 200, 0.02)
+    numbers.called("/validate--v1-pod", 413, 0.02)
+    numbers.crashed(False)
+    numbers.crashed(True)
+    text = metrics.exposition("")[0].decode()
+    for line in (
+        'controller_runtime_webhook_requests_total{code="200",webhook="/validate--v1-pod"} 1.0',
+        'controller_runtime_webhook_requests_total{code="413",webhook="/validate--v1-pod"} 1.0',
+        'controller_runtime_webhook_requests_total{code="500",webhook="/convert"} 0.0',
+        'controller_runtime_webhook_requests_in_flight{webhook="/validate--v1-pod"} 2.0',
+        'controller_runtime_webhook_latency_seconds_count{webhook="/validate--v1-pod"} 2.0',
+        "controller_runtime_webhook_panics_total 1.0",
+        "controller_runtime_conversion_webhook_panics_total 1.0",
+    ):
+        assert line in text.splitlines(), text

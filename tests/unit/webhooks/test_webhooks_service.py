@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 import logging
 import ssl
 from collections.abc import AsyncIterator
@@ -13,7 +15,7 @@ import aiohttp
 import anyio
 import pytest
 
-from kopylite import App
+from kopylite import App, Kind, Unstructured
 from kopylite.clock import SYSTEM_CLOCK
 from kopylite.manager.webhooks import webhook_service
 from kopylite.reconcile import Environment
@@ -37,6 +39,14 @@ async def serving(folder: Path) -> AsyncIterator[WebhookService]:
 
     @app.validator(Shop)
     async def check(ctx: Any, review: Any) -> None: ...
+
+    boxes = [Kind(f"a.example.com/{version}", "Box", "boxes", True) for version in ("v1", "v2")]
+
+    @app.converter(boxes[0], versions=boxes[1:])
+    def convert(obj: Any, to: Any) -> Any:
+        if obj["spec"]["text"] == "bad":
+            raise ValueError("bad")
+        return Unstructured({**obj, "apiVersion": to.api_version})
 
     async with EmbeddedCluster() as cluster, cluster.client() as client, anyio.create_task_group() as tasks:
         environment = Environment("shop", client, logger=logging.getLogger("shop"))
@@ -107,6 +117,40 @@ async def test_a_folder_is_swapped_as_the_kubelet_does(tmp_path: Path, monkeypat
                     break
                 except aiohttp.ClientConnectorCertificateError:
                     continue
+
+
+async def test_a_list_is_converted_in_one_call_however_large_and_one_bad_object_is_named(tmp_path: Path) -> None:
+    """Larger than an admission review may be."""
+    write(tmp_path, authority := CertificateAuthority())
+    async with serving(tmp_path) as service:
+        await ready(service)
+        objects = [box(f"box-{number}", "x" * 5000) for number in range(2000)]
+        context = ssl.create_default_context(cadata=authority.certificate.decode())
+        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=context)) as session:
+
+            async def convert(*sent: Any) -> Any:
+                request = {"uid": "u", "desiredAPIVersion": "a.example.com/v2", "objects": sent}
+                body = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "request": request}
+                url = f"https://{service.server.address}/convert?timeout=30s"
+                data, headers = io.BytesIO(json.dumps(body).encode()), {"Content-Type": "application/json"}
+                async with session.post(url, data=data, headers=headers) as response:
+                    assert response.status == 200
+                    return (await response.json())["response"]
+
+            answer = await convert(*objects)
+            assert answer["result"] == {"status": "Success"}
+            assert [obj["metadata"]["name"] for obj in answer["convertedObjects"]] == [
+                obj["metadata"]["name"] for obj in objects
+            ]
+            answer = await convert(*objects[:1500], box("bad", "bad"), *objects[1500:])
+            assert answer["result"]["status"] == "Failure"
+            assert answer["result"]["message"].startswith("Box default/bad cannot be converted")
+            assert answer["convertedObjects"] == []
+
+
+def box(name: str, text: str) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": "default"}
+    return {"apiVersion": "a.example.com/v1", "kind": "Box", "metadata": metadata, "spec": {"text": text}}
 
 
 async def test_without_a_certificate_it_is_not_ready_and_says_which_file_is_missing(tmp_path: Path) -> None:
