@@ -55,7 +55,7 @@ def write_files(folder: Path, files: Mapping[str, str], *, force: bool = False) 
 def made_files(folder: Path) -> dict[str, str]:
     """The texts of all files below a folder that this command has made, edited or not, by their relative paths."""
     found = {}
-    for path in sorted(folder.rglob("*")):
+    for path in sorted(path for end in (".yaml", ".json", ".txt") for path in folder.rglob(f"*{end}")):
         if path.is_file() and _MARK in (text := _text(path)).partition("\n")[0]:
             found[path.relative_to(folder).as_posix()] = text
     return found
