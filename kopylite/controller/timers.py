@@ -81,7 +81,8 @@ class DueTimes:
     """The next time of each object that one controller knows."""
 
     timer: Timer
-    _due: dict[Request, tuple[str, float]] = field(default_factory=dict)
+    # By key: which object, its creation as it counts here, and the time.
+    _due: dict[Request, tuple[TimedObject, float]] = field(default_factory=dict)
     _sweep_at: int = SWEEP_SLACK
 
     def __len__(self) -> int:
@@ -92,18 +93,22 @@ class DueTimes:
 
         What was due for longer than `every` was not worked on: it goes on as if it were seen for the first time.
         """
-        uid, due = self._due.get(request, ("", 0.0))
-        if uid == found.uid and due > now - self.timer.every:
+        known, due = self._due.get(request, (None, 0.0))
+        if known is not None and known.uid == found.uid and due > now - self.timer.every:
             return due
+        # Where the server's clock is ahead, a new object is made in the future.
+        found = TimedObject(found.uid, min(found.created, now))
         first = self.timer.first(found.created, found.uid)
         due = first if first <= now <= first + min(NEW_SECONDS, self.timer.every) else self._after(found, now)
-        self._keep(request, found.uid, due, now)
+        self._keep(request, found, due, now)
         return due
 
     def done(self, request: Request, found: TimedObject, now: float) -> float:
         """The run is over that was due. Returns the time of the next one."""
+        known, _ = self._due.get(request, (found, 0.0))  # a run that took very long may have been swept away
+        found = known if known.uid == found.uid else found
         due = self._after(found, now)
-        self._keep(request, found.uid, due, now)
+        self._keep(request, found, due, now)
         return due
 
     def forget(self, request: Request) -> None:
@@ -113,8 +118,8 @@ class DueTimes:
     def _after(self, found: TimedObject, now: float) -> float:
         return self.timer.after(found.created, found.uid, now)
 
-    def _keep(self, request: Request, uid: str, due: float, now: float) -> None:
-        self._due[request] = uid, due
+    def _keep(self, request: Request, found: TimedObject, due: float, now: float) -> None:
+        self._due[request] = found, due
         if len(self._due) > self._sweep_at:
             lost = now - self.timer.every
             self._due = {one: kept for one, kept in self._due.items() if kept[1] > lost}

@@ -24,6 +24,7 @@ class World:
     def __init__(self, timer: Timer, *answers: Result | Exception, lasts: float = 0.0) -> None:
         self.clock = VirtualClock()
         self.began = self.clock.now()
+        self.ahead = 0.0  # of the server's clock
         self.objects: dict[Request, str] = {}
         self.runs: list[float] = []
         self._answers, self._lasts = [*answers], lasts
@@ -42,7 +43,7 @@ class World:
     def find(self, request: Request) -> Unstructured | None:
         if request not in self.objects:
             return None
-        created = (self.began + timedelta(seconds=0)).isoformat()
+        created = (self.began + timedelta(seconds=self.ahead)).isoformat()
         return Unstructured(metadata={"name": request.name, "uid": self.objects[request], "creationTimestamp": created})
 
     def play(self, seconds: float, *, events: float = 0.0, gone_at: float = 0.0) -> list[float]:
@@ -90,3 +91,11 @@ def test_an_object_that_is_gone_is_let_go_at_once() -> None:
     world = World(Timer(every=10.0, jitter=0.0))
     assert world.play(50.0, gone_at=15.0) == [0.0, 10.0]
     assert world.controller.statistics().queue.waiting == 0
+
+
+def test_a_server_whose_clock_is_ahead_delays_no_first_run() -> None:
+    world = World(Timer(every=10.0, jitter=0.0))
+    world.ahead = 300.0
+    runs = world.play(25.0)
+    assert runs[0] == 0.0
+    assert len(runs) == 3

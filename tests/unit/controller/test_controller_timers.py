@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import random
 from typing import Any
 from uuid import UUID
@@ -63,6 +64,19 @@ def test_a_new_object_has_its_first_run_at_once_or_after_its_delay_and_a_new_one
     assert schedule.due(A, TimedObject("other", 1005.0), 1006.0) == 1005.0
     assert DueTimes(Timer(every=60.0, start_after=10.0, jitter=0.0)).due(A, TimedObject("u", 1000.0), 1001.0) == 1010.0
     assert DueTimes(Timer(every=60.0, jitter=0.0)).due(A, TimedObject("u", 1000.0), 1045.0) == 1060.0, "not news"
+
+
+def test_where_the_servers_clock_is_ahead_a_new_object_has_its_runs_all_the_same() -> None:
+    timer, now, found = Timer(every=60.0, jitter=0.5), 1000.0, TimedObject("u", 1300.0)
+    schedule = DueTimes(timer)
+    runs = []
+    for _ in range(5):
+        now = schedule.due(A, found, now)
+        runs.append(now)
+        assert schedule.done(A, found, now) > now
+    assert 1000.0 <= runs[0] <= 1030.0
+    assert [later - earlier for earlier, later in itertools.pairwise(runs)] == pytest.approx([60.0] * 4)
+    assert DueTimes(timer).done(A, TimedObject("v", 900.0), 1000.0) > 1000.0, "it was swept away meanwhile"
 
 
 def test_nothing_is_kept_of_objects_that_are_gone_or_out_of_sight() -> None:
