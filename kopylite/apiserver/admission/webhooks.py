@@ -5,8 +5,9 @@ As apiserver's admission/plugin/webhook/mutating/dispatcher.go (one after the ot
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import anyio
@@ -30,6 +31,7 @@ from kopylite.apiserver.outbound.hooks import DEFAULT_TIMEOUT, HookClient, HookF
 from kopylite.apiserver.patching.json_patch import json_patch
 from kopylite.apiserver.resources.registry import Resource
 from kopylite.apiserver.schema.field_errors import go_quote
+from kopylite.apiserver.schema.names import label_key_errors
 from kopylite.apiserver.world import Admission, World
 from kopylite.errors import ApiError, BadRequest, Cause, InternalError
 
@@ -88,11 +90,13 @@ class Webhooks:
             resource = await self._concerned(hook, admission)
             if resource is None or (again.round == 1 and hook.key not in again.required):
                 continue
+            changed = False
             try:
                 changed = await self._mutated(hook, admission, resource)
             except _CallFailed as failed:
                 self._failed(hook, failed, admission, mutating=True)
-                changed = False
+            finally:
+                _note(admission, hook, "mutation", {"mutated": changed})
             if changed:
                 again.require_previous()
                 again.wanted = True
@@ -112,11 +116,11 @@ class Webhooks:
         """
         if is_exempt(admission.call.resource):
             return
-        relevant = []
+        relevant: list[tuple[_Hook, Resource]] = []
         for hook in self._hooks(_VALIDATING):
             resource = await self._concerned(hook, admission)
             if resource is not None:
-                relevant.append((hook, resource))
+                relevant.append((replace(hook, index=len(relevant)), resource))
         errors: list[ApiError] = []
 
         async def ask(hook: _Hook, resource: Resource) -> None:
@@ -142,10 +146,11 @@ class Webhooks:
     def _hooks(self, plural: str) -> Iterator[_Hook]:
         """In the order of the names of their configurations."""
         records = self._world.store.collection(f"{plural}.{_GROUP}").records
+        index = itertools.count()
         for key in sorted(records):
             configuration = records[key].decode()
-            for index, spec in enumerate(configuration.get("webhooks") or ()):
-                yield _Hook(configuration["metadata"]["name"], spec, index)
+            for spec in configuration.get("webhooks") or ():
+                yield _Hook(configuration["metadata"]["name"], spec, next(index))
 
     async def _concerned(self, hook: _Hook, admission: Admission) -> Resource | None:
         """In whose version the webhook wants to see the request; None if it is not concerned. Raises ApiError."""
@@ -182,6 +187,7 @@ class Webhooks:
             raise _internal(error.message) from None
         if not isinstance(patched, dict):
             raise _internal("the patched object is no object")
+        _note(admission, hook, "patch", {"patch": verdict.patch, "patchType": "JSONPatch"})
         return await self._versions.take(admission, resource, obj, patched)
 
     async def _validated(self, hook: _Hook, admission: Admission, resource: Resource) -> None:
@@ -211,7 +217,9 @@ class Webhooks:
         except BadAnswer as bad:
             raise _CallFailed(str(bad)) from bad
         call = admission.call
-        call.request.audit.update({f"{hook.name}/{key}": text for key, text in verdict.audit.items()})
+        for key, text in verdict.audit.items():
+            if "/" not in key and not label_key_errors(f"{hook.name}/{key}"):  # others are dropped, as upstream
+                call.request.audit.setdefault(f"{hook.name}/{key}", text)
         call.warnings.extend(verdict.warnings)
         return verdict
 
@@ -222,6 +230,13 @@ class Webhooks:
         kind = "mutation" if mutating else "validating"
         prefix = f"failed-open.{kind}.webhook.admission.k8s.io/round_{admission.reinvocation.round}_index_{hook.index}"
         admission.call.request.audit[prefix] = hook.name
+
+
+def _note(admission: Admission, hook: _Hook, what: str, values: Object) -> None:
+    """In the audit log: what a mutating webhook did."""
+    key = f"{what}.webhook.admission.k8s.io/round_{admission.reinvocation.round}_index_{hook.index}"
+    told = {"configuration": hook.configuration, "webhook": hook.name, **values}
+    admission.call.request.audit.setdefault(key, msgspec.json.encode(told).decode())
 
 
 def _internal(text: str) -> InternalError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -248,3 +249,15 @@ async def test_audit_annotations_are_in_the_log(api: Api, register: Registered) 
     await register("audit")
     await api.create(CONFIG_MAPS, MAP)
     assert list(api.core.log)[-1].audit == {"audit.example.com/key": "value"}
+
+
+async def test_what_mutating_webhooks_did_is_in_the_audit_log(api: Api, register: Registered) -> None:
+    await register("allow", mutating=True)
+    await register("patch-label", mutating=True)
+    await api.create(CONFIG_MAPS, MAP)
+    noted = {key.partition(".")[0] + key[-1]: json.loads(value) for key, value in list(api.core.log)[-1].audit.items()}
+    patch = [{"op": "add", "path": "/metadata/labels", "value": {"hook": "was-here"}}]
+    assert noted["mutation0"]["mutated"] is False
+    assert noted["mutation1"] == {**noted["mutation1"], "webhook": "patch-label.example.com", "mutated": True}
+    assert noted["patch1"] == {**noted["patch1"], "patch": patch, "patchType": "JSONPatch"}
+    assert set(noted) == {"mutation0", "mutation1", "patch1"}
