@@ -99,7 +99,8 @@ def _stored_in(crd: Object) -> list[str]:
 def _migration(crd: Object, versions: list[str]) -> str:
     """What writes all objects anew, in the version in which they are stored now, and then says so."""
     resource = f"{text(crd, 'spec', 'names', 'plural')}.{text(crd, 'spec', 'group')}"
-    rewrite = f"{command('kubectl', 'get', resource, '-A', '-o', 'json')} | kubectl replace -f -"
+    # An empty patch stores an object anew, and `kubectl replace` would put its version into what `apply` remembers.
+    rewrite = f"{command('kubectl', 'get', resource, '-A', '-o', 'json')} | kubectl patch -f - --type=merge -p '{{}}'"
     patch = json.dumps({"status": {"storedVersions": versions}})
     forget = kubectl("patch", "crd", name(crd), "", "--subresource=status", "--type=merge", "-p", patch)
-    return f"{rewrite}    # nothing to replace is no failure\n{forget}    # when all are replaced"
+    return f"{rewrite}    # that there is none is no failure\n{forget}    # when all are patched"

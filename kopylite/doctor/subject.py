@@ -13,7 +13,7 @@ from kopylite.controller import Watch
 from kopylite.deploy import Recording, needs_of
 from kopylite.doctor import definitions, deletions, leases, rights, workload
 from kopylite.doctor.cluster import CRD, DEPLOYMENT, LEASE, FindingStream, Ward, address, unreadable
-from kopylite.doctor.findings import command, error
+from kopylite.doctor.findings import Unchecked, command, error
 from kopylite.doctor.reader import NotAllowed, Object
 from kopylite.doctor.wire import conditions, mapping, name, namespace, number, part, text
 from kopylite.errors import KindNotFound, KopyliteError
@@ -116,8 +116,12 @@ async def check_rights(subject: Subject, ward: Ward) -> FindingStream:
     wanted = [
         each
         for each in sorted(needs.permissions, key=str)
-        if (each.group, each.resource.partition("/")[0]) not in guessed and not (not subject.home and each.name)
+        if (each.group, each.resource.partition("/")[0]) not in guessed
+        and (subject.home or each.namespace != home or home in subject.options.namespaces)
     ]
+    if not subject.home and needs.leases:
+        what = "the rights on its Leases: where they are is not known; name it by --operator-namespace"
+        yield Unchecked(rights.CHECK, what)
     missing: list[Permission] = []
     failures: list[Exception] = []
 

@@ -187,7 +187,7 @@ async def test_a_crd_that_is_not_the_codes_is_found_and_mended(hospital: Hospita
     assert "does not have it" in missing.what
     await hospital.mend([missing])
     await eventually(well, "the CRD was served", limit=60)
-    await hospital.make("bowls.example.com/v1", "Bowl", "any", hospital.mark, spec={})  # replace wants one
+    await hospital.make("bowls.example.com/v1", "Bowl", "any", hospital.mark, spec={})  # patch wants one
     path = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/size"
     patch = hospital.client.live.patch
     await patch(CRD, "bowls.bowls.example.com", [{"op": "remove", "path": path}], type="json")
