@@ -133,13 +133,13 @@ async def _answer(running: WebhookServer, request: web.BaseRequest) -> web.Strea
         return web.Response(text="oops")
     if path == "empty":
         return web.Response(text="")
-    if path == "slow":
-        await asyncio.sleep(3)
     if not raw:  # a redirect became a GET
         return web.Response(status=400, text="no review")
     review = json.loads(raw)
     asked = review["request"]
     running.requests.append((path, asked))
+    if path == "slow":
+        await asyncio.sleep(1.5)
     if path.startswith("convert"):
         return web.json_response({**review, "request": None, "response": convert(path, asked)})
     found = ANSWERS.get(path, {"allowed": True})

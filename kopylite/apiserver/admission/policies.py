@@ -75,9 +75,10 @@ def invocations(world: World, admission: Admission, plural: str) -> Iterator[Inv
 
 
 def _all(world: World, plural: str) -> Iterator[Object]:
+    """As they are when the first is asked for: others may go while one is awaited."""
     records = world.store.collection(f"{plural}.{GROUP}").records
-    for key in sorted(records):
-        yield records[key].decode()
+    for record in [records[key] for key in sorted(records)]:
+        yield record.decode()
 
 
 def _matches(

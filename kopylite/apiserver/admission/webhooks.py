@@ -144,11 +144,11 @@ class Webhooks:
             raise errors[0]
 
     def _hooks(self, plural: str) -> Iterator[_Hook]:
-        """In the order of the names of their configurations."""
+        """In the order of the names of their configurations; as they are when the first is asked for."""
         records = self._world.store.collection(f"{plural}.{_GROUP}").records
         index = itertools.count()
-        for key in sorted(records):
-            configuration = records[key].decode()
+        for record in [records[key] for key in sorted(records)]:
+            configuration = record.decode()
             for spec in configuration.get("webhooks") or ():
                 yield _Hook(configuration["metadata"]["name"], spec, next(index))
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
+import anyio
 import pytest
 
 from kopylite.apiserver.server import ApiServer, ApiServerOptions
@@ -261,3 +262,18 @@ async def test_what_mutating_webhooks_did_is_in_the_audit_log(api: Api, register
     assert noted["mutation1"] == {**noted["mutation1"], "webhook": "patch-label.example.com", "mutated": True}
     assert noted["patch1"] == {**noted["patch1"], "patch": patch, "patchType": "JSONPatch"}
     assert set(noted) == {"mutation0", "mutation1", "patch1"}
+
+
+async def test_a_configuration_that_goes_while_another_is_asked_is_no_fault(
+    api: Api, register: Registered, hooks: WebhookServer
+) -> None:
+    await register("slow", mutating=True)
+    await register("z-last", mutating=True)
+    path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(api.create, CONFIG_MAPS, MAP)
+        with anyio.fail_after(10):
+            while not hooks.requests:  # noqa: ASYNC110
+                await anyio.sleep(0.01)
+        for name in [obj["metadata"]["name"] for obj in (await api.call("GET", path))[1]["items"]]:
+            await api.call("DELETE", f"{path}/{name}")
