@@ -9,10 +9,11 @@ import re
 import shutil
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kopylite.cli.environment import names, positive_int, seconds
+from kopylite.cli.environment import globs, names, positive_int, seconds, selector
 from kopylite.cli.exitcodes import Exit
 from kopylite.cli.signals import StopSignals
 from kopylite.cli.target import AttributeNotFound, ModuleNotLoaded, load_apps
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from kopylite.client import ClientConfig
     from kopylite.doctor import Diagnosis
     from kopylite.doctor.subject import Subject
+    from kopylite.manager import Options
 
 EPILOG = f"""\
 examples:
@@ -61,8 +63,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     add = parser.add_argument
     add("target", metavar="MODULE[:APP]", nargs="*", help="as `kopylite run` takes it; none: the cluster alone")
-    add("-n", "--namespace", metavar="NAME", type=namespaces_option, action="extend", default=[],
-        help="look into this namespace only, as an operator with the same option; repeatable")  # fmt: skip
+    add("-n", "--namespace", metavar="NAME", type=_globs, action="extend", default=[],
+        help="look into this namespace only, as an operator with the same option; repeatable. With a glob, 'team-*', "
+        "look into all, and ask for the rights of an operator that follows it")  # fmt: skip
+    add("--namespaces-labelled", metavar="SELECTOR", type=_selector, default="",
+        help="ask for the rights of an operator with the same option")  # fmt: skip
     add("--as-service-account", metavar="NAMESPACE/NAME", type=_account,
         help="ask for the rights of the deployed operator, instead of your own")  # fmt: skip
     add("--operator-namespace", metavar="NAME", type=namespaces_option,
@@ -111,7 +116,9 @@ def run(args: argparse.Namespace, signals: StopSignals) -> int:
     try:
         config = connection_of(args)
         subject = _subject(args, config)
-        patient = Patient(config, subject, _distinct(args.namespace), args.limit, args.timeout, _progress)
+        # Nobody knows here which namespaces an operator follows: it may be all of them.
+        names = () if _scope(args).scope.live else _distinct(args.namespace)
+        patient = Patient(config, subject, names, args.limit, args.timeout, _progress)
         diagnosis = asyncio.run(examine(patient))
     except UsageError as error:
         _clear_line()
@@ -133,7 +140,7 @@ def _subject(args: argparse.Namespace, config: ClientConfig) -> Subject | None:
     from kopylite.doctor.access import service_account
     from kopylite.doctor.examination import shown_by
     from kopylite.doctor.subject import Subject
-    from kopylite.manager import Options, check_apps
+    from kopylite.manager import check_apps
 
     apps = load_apps(args.target)
     check_apps(apps)
@@ -148,12 +155,19 @@ def _subject(args: argparse.Namespace, config: ClientConfig) -> Subject | None:
         apps,
         list(crds.values()),
         " ".join(args.target),
-        Options(namespaces=_distinct(args.namespace), lease_name=args.lease_name, leader_election=args.leader_elect),
+        replace(_scope(args), lease_name=args.lease_name, leader_election=args.leader_elect),
         home or (me.split(":")[2] if me else ""),
         f"system:serviceaccount:{account.replace('/', ':')}" if account else "",
         me,
         recording if args.rbac_from else None,
     )
+
+
+def _scope(args: argparse.Namespace) -> Options:
+    """The namespaces that are asked for, as `kopylite run` takes them."""
+    from kopylite.manager import Options
+
+    return Options(namespaces=_distinct(args.namespace), namespaces_labelled=args.namespaces_labelled)
 
 
 def _verdict(diagnosis: Diagnosis, *, strict: bool) -> int:
@@ -196,6 +210,20 @@ def _account(text: str) -> str:
     if not _ACCOUNT.fullmatch(text):
         raise argparse.ArgumentTypeError(f"{text!r} is no NAMESPACE/NAME of a ServiceAccount")
     return text
+
+
+def _globs(text: str) -> list[str]:
+    try:
+        return globs(text)
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _selector(text: str) -> str:
+    try:
+        return selector(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def namespaces_option(text: str) -> list[str]:

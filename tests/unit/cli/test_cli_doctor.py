@@ -58,6 +58,18 @@ def test_a_finding_is_code_1_and_json_for_ci(module: str, capsys: Capture) -> No
     assert (found["reachable"], found["errors"]) == (True, 1)
 
 
+@pytest.mark.parametrize("scope", [["-n", "team-*"], ["--namespaces-labelled", "tier=prod"]])
+def test_an_operator_that_follows_namespaces_has_to_see_them(module: str, scope: list[str], capsys: Capture) -> None:
+    asked = ["doctor", module, "--as-service-account", "default/nobody", "--output", "json"]
+
+    def missing(*options: str) -> str:
+        assert main([*asked, *options]) == FOUND
+        return "".join(each["fix"] for each in report(capsys)["findings"] if each["check"] == "rights")
+
+    assert "  - namespaces\n" in missing(*scope)
+    assert "namespaces\n" not in missing("-n", "shop")
+
+
 def test_what_is_unchecked_counts_when_it_is_strict(module: str, capsys: Capture) -> None:
     assert main(["doctor", "-n", "nowhere"]) == 0
     assert main(["doctor", "-n", "nowhere", "--strict"]) == FOUND
