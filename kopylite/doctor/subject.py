@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,7 +17,7 @@ from kopylite.doctor.cluster import CRD, DEPLOYMENT, LEASE, FindingStream, Ward,
 from kopylite.doctor.findings import Unchecked, command, error
 from kopylite.doctor.reader import NotAllowed, Object
 from kopylite.doctor.wire import conditions, mapping, name, namespace, number, part, text
-from kopylite.errors import KindNotFound, KopyliteError
+from kopylite.errors import KindNotFound, KopyliteError, UsageError
 from kopylite.manager import Operator, Options
 from kopylite.manager.elections import elects, lease_names
 from kopylite.objects import Kind, kind_of
@@ -249,11 +250,22 @@ async def check_operator(subject: Subject, ward: Ward) -> FindingStream:
 
 
 def _learn(subject: Subject, found: Sequence[Object]) -> None:
-    """Where an operator is, and whether it elects a leader, if one Deployment alone says so and no option does."""
-    if len(found) == 1:
-        subject.home = subject.home or namespace(found[0])
-        if subject.options.leader_election is None and workload.asks_for_election(found[0]):
-            subject.options = replace(subject.options, leader_election=True)
+    """Where an operator is, and how it is run, if one Deployment alone says so and no option does."""
+    if len(found) != 1:
+        return
+    subject.home = subject.home or namespace(found[0])
+    told, now = workload.settings_of(found[0]), subject.options
+    scope: dict[str, Any] = {}
+    if not now.namespaces and not now.namespaces_labelled:
+        scope = {"namespaces": told.namespaces, "namespaces_labelled": told.labelled}
+    with suppress(UsageError):  # what kopylite itself would not take either
+        subject.options = replace(
+            now,
+            leader_election=told.leader_election if now.leader_election is None else now.leader_election,
+            shards=told.shards if now.shards is None else now.shards,
+            webhook_manage=told.webhook_manage or now.webhook_manage,
+            **scope,
+        )
 
 
 async def _has_nodes(ward: Ward) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from kopylite.doctor.findings import Finding, command, error, kubectl, warning
 from kopylite.doctor.wire import Object, conditions, maps, name, namespace, number, part, text, texts, title
@@ -72,16 +73,54 @@ def judge_budget(budget: Object, replicas: int) -> Iterator[Finding]:
         yield warning(CHECK, title(budget, "PodDisruptionBudget"), what, fix)
 
 
-def asks_for_election(deployment: Object) -> bool:
-    """Whether the command line or the environment of a container asks for leader election."""
+@dataclass(frozen=True, slots=True)
+class DeployedSettings:
+    """How a Deployment runs its operator, as far as its command line and environment tell; None: they do not."""
+
+    leader_election: bool | None = None
+    shards: int | None = None
+    namespaces: tuple[str, ...] = ()
+    labelled: str = ""
+    webhook_manage: bool = False
+
+
+def settings_of(deployment: Object) -> DeployedSettings:
+    """What a container of a Deployment is told by flags of `kopylite run`, or by their variables."""
+    given: dict[str, str] = {}
     for container in maps(deployment, "spec", "template", "spec", "containers"):
+        for each in maps(container, "env"):
+            given[text(each, "name")] = text(each, "value")
         words = [*texts(container, "command"), *texts(container, "args")]
-        names = {text(each, "name"): text(each, "value") for each in maps(container, "env")}
-        if any(word == "--leader-elect" or word.partition("=")[0] == "--shards" for word in words):
-            return True
-        if names.get("KOPYLITE_LEADER_ELECT", "").lower() in ("true", "1") or names.get("KOPYLITE_SHARDS", "0") != "0":
-            return True
-    return False
+        for word, after in zip(words, [*words[1:], ""], strict=False):
+            flag, equals, value = word.partition("=")
+            if flag in _FLAGS:
+                given[_FLAGS[flag]] = "true" if flag in _SWITCHES else value if equals else after
+    shards = given.get("KOPYLITE_SHARDS", "")
+    names = tuple(filter(None, (each.strip() for each in given.get("KOPYLITE_NAMESPACE", "").split(","))))
+    return DeployedSettings(
+        True if given.get("KOPYLITE_LEADER_ELECT", "").lower() in ("true", "1") else None,
+        int(shards) if shards.isascii() and shards.isdigit() and 0 < int(shards[:9]) < 10_000 else None,
+        names,
+        given.get("KOPYLITE_NAMESPACES_LABELLED", ""),
+        given.get("KOPYLITE_WEBHOOK_MANAGE", "").lower() in ("true", "1"),
+    )
+
+
+_FLAGS = {
+    "--leader-elect": "KOPYLITE_LEADER_ELECT",
+    "--shards": "KOPYLITE_SHARDS",
+    "-n": "KOPYLITE_NAMESPACE",
+    "--namespace": "KOPYLITE_NAMESPACE",
+    "--namespaces-labelled": "KOPYLITE_NAMESPACES_LABELLED",
+    "--webhook-manage": "KOPYLITE_WEBHOOK_MANAGE",
+}
+_SWITCHES = ("--leader-elect", "--webhook-manage")
+
+
+def asks_for_election(deployment: Object) -> bool:
+    """Whether a Deployment says that only one of several processes works, or that each has its part."""
+    found = settings_of(deployment)
+    return bool(found.leader_election or found.shards)
 
 
 def _describe(deployment: Object) -> str:

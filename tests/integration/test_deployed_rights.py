@@ -19,12 +19,15 @@ from aiohttp import web
 
 from kopylite import App
 from kopylite.cli import init, make_parser, manifests
-from kopylite.cli.crd import crds_of_app
 from kopylite.cli.signals import StopSignals
-from kopylite.client import Client
+from kopylite.client import Client, load_config
+from kopylite.deploy import Recording
 from kopylite.deploy.recorder import Recorder
+from kopylite.devcluster.appcrds import crds_of_app
+from kopylite.doctor import Patient, examine
+from kopylite.doctor.subject import Subject
 from kopylite.errors import ApiError
-from kopylite.manager import Manager
+from kopylite.manager import Manager, Options
 from kopylite.objects import Kind, Unstructured
 from kopylite.testing import EmbeddedCluster, EnvTest
 from samples.bucket.operator import Bucket
@@ -130,6 +133,11 @@ class Deployed:
         self.client, self.folder = client, folder
         self._cluster, self._kubectl = cluster, kubectl
 
+    @property
+    def kubeconfig_of_all(self) -> Path:
+        """With every right."""
+        return self._cluster.kubeconfig
+
     async def kubectl(self, *arguments: str) -> str:
         command = [self._kubectl, "--kubeconfig", str(self._cluster.kubeconfig), *arguments]
         done = await anyio.run_process(command, check=False, stderr=subprocess.STDOUT)
@@ -188,6 +196,16 @@ def written(target: str, deployed: Deployed, recording: Path, *options: str) -> 
     return files
 
 
+async def diagnosed(app: App, deployed: Deployed, recording: Path) -> list[str]:
+    """What the doctor says of the operator and what belongs to it, its rights as those of its ServiceAccount."""
+    where, user = deployed.namespace, f"system:serviceaccount:{deployed.namespace}:{app.name}"
+    subject = Subject([app], [], "x:app", Options(), where, user, recording=Recording.read(recording))
+    config = load_config(str(deployed.kubeconfig_of_all))
+    found = await examine(Patient(config, subject, namespaces=[where], timeout=30.0))
+    assert [each for each in found.unchecked if each.check in ("rights", "lease", "operator")] == []
+    return [each.what for each in found.findings if each.check in ("rights", "lease", "operator")]
+
+
 def refused(running: OperatorProcess) -> list[Any]:
     """The rules that its log names."""
     _, *texts = running.log.split("Missing are, in ")
@@ -209,6 +227,7 @@ async def test_hello_has_a_role_and_shards_and_names_the_rule_that_somebody_took
             assert lease["spec"]["holderIdentity"]
         assert not refused(running), running.log
 
+        assert await diagnosed(hello, deployed, tmp_path / "calls.json") == []
         role = await deployed.client.live.get(ROLE, "hello", **of)
         rules = [rule for rule in role["rules"] if "configmaps" in rule["resources"]]
         assert [rule["verbs"] for rule in rules] == [["get", "list", "watch", "patch"]]
@@ -224,6 +243,7 @@ async def test_hello_has_a_role_and_shards_and_names_the_rule_that_somebody_took
         await eventually(told, "the log named the rule", limit=60)
         assert refused(running) == [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["patch"]}]
         assert f"a Role of namespace {deployed.namespace}" in running.log
+        assert await diagnosed(hello, deployed, tmp_path / "calls.json") == ["may not patch configmaps"]
         await deployed.apply(files)  # its manifests have the rule
         await greets(deployed.client, deployed.namespace, "Mars")
         assert await running.stop() == 0

@@ -6,7 +6,7 @@ import pytest
 
 from kopylite.doctor.findings import FindingSeverity
 from kopylite.doctor.servers import judge_api_service, judge_flow_schema
-from kopylite.doctor.workload import asks_for_election, judge, judge_budget
+from kopylite.doctor.workload import DeployedSettings, asks_for_election, judge, judge_budget, settings_of
 
 
 def deployment(replicas: int = 1, ready: int = 1, strategy: str = "Recreate", **container: Any) -> dict[str, Any]:
@@ -70,3 +70,12 @@ def test_an_aggregated_api_and_a_flow_schema_that_dangle_are_told_of() -> None:
     assert list(judge_api_service(conditions("Available", "True"))) == []
     assert len(list(judge_flow_schema(conditions("Dangling", "True")))) == 1
     assert list(judge_flow_schema(conditions("Dangling", "False"))) == []
+
+
+def test_how_it_is_run_is_read_from_its_command_line_and_environment() -> None:
+    names = {"KOPYLITE_NAMESPACE": "a, b", "KOPYLITE_SHARDS": "4", "KOPYLITE_LEADER_ELECT": ""}
+    env = [{"name": name, "value": value} for name, value in names.items()]
+    assert settings_of(deployment(env=env)) == DeployedSettings(None, 4, ("a", "b"))
+    args = ["run", "m:app", "-n", "team-*", "--webhook-manage", "--shards", "zero", "--namespaces-labelled=tier=prod"]
+    assert settings_of(deployment(args=args)) == DeployedSettings(None, None, ("team-*",), "tier=prod", True)
+    assert not asks_for_election(deployment(env=[{"name": "KOPYLITE_SHARDS", "value": ""}]))
