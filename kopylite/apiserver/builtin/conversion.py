@@ -63,7 +63,7 @@ def autoscaler_v1(autoscaler: Object) -> Object:
     for key, value in (
         (_METRICS, rest),
         (_BEHAVIOR, spec.pop("behavior", None)),
-        (_CURRENT_METRICS, status.pop("currentMetrics", None)),
+        (_CURRENT_METRICS, [_current_v1(metric) for metric in status.pop("currentMetrics", None) or ()]),
         (_CONDITIONS, status.pop("conditions", None)),
     ):
         if value:
@@ -91,12 +91,64 @@ def autoscaler_v2(autoscaler: Object) -> Object:
         (status, "conditions", _CONDITIONS),
     ):
         value = _taken(annotations, key)
+        if isinstance(value, list) and key == _CURRENT_METRICS:
+            value = [_current_v2(metric) for metric in value]
         if value:
             target_map[field] = value
     metadata = {k: v for k, v in autoscaler["metadata"].items() if k != "annotations"}
     if annotations:
         metadata["annotations"] = annotations
     return {**autoscaler, "apiVersion": "autoscaling/v2", "metadata": metadata, "spec": spec, "status": status}
+
+
+def without_notes(autoscaler: Object) -> Object:
+    """An autoscaler without the annotations that stand for fields of v2."""
+    metadata = dict(autoscaler["metadata"])
+    notes = (_METRICS, _CURRENT_METRICS, _BEHAVIOR, _CONDITIONS)
+    metadata["annotations"] = {k: v for k, v in (metadata.get("annotations") or {}).items() if k not in notes}
+    return {**autoscaler, "metadata": metadata}
+
+
+# What v2 has in `current` of a resource's metric, and v1 beside its name.
+_CURRENT = (("averageUtilization", "currentAverageUtilization"), ("averageValue", "currentAverageValue"))
+
+
+def _current_v1(metric: Object) -> Object:
+    resource = metric.get("resource")
+    if not isinstance(resource, dict):
+        return metric
+    current = {"averageValue": "0", **(resource.get("current") or {})}
+    moved = {new: current[old] for old, new in _CURRENT if old in current}
+    return {**metric, "resource": {"name": resource.get("name", ""), **moved}}
+
+
+def _current_v2(metric: Any) -> Any:
+    resource = metric.get("resource") if isinstance(metric, dict) else None
+    if not isinstance(resource, dict) or "current" in resource:
+        return metric
+    current = {old: resource[new] for old, new in _CURRENT if new in resource}
+    return {**metric, "resource": {"name": resource.get("name", ""), "current": current}}
+
+
+def note_current_metrics(autoscaler: Object) -> None:
+    """What Go's conversion makes of the status of a v1 autoscaler that is sent, in place.
+
+    The CPU's use stands in an annotation, too, and if it stands there already, that counts.
+    """
+    percent = (autoscaler.get("status") or {}).get("currentCPUUtilizationPercentage")
+    if autoscaler.get("apiVersion") != "autoscaling/v1" or percent is None:
+        return
+    annotations = autoscaler["metadata"].setdefault("annotations", {})
+    noted = _taken(dict(annotations), _CURRENT_METRICS)
+    if isinstance(noted, list):
+        for current in noted:
+            resource = current.get("resource") if isinstance(current, dict) else None
+            used = resource.get("currentAverageUtilization") if isinstance(resource, dict) else None
+            if isinstance(resource, dict) and resource.get("name") == "cpu" and type(used) is int:
+                autoscaler["status"]["currentCPUUtilizationPercentage"] = used
+        return
+    cpu = {"name": "cpu", "currentAverageUtilization": percent, "currentAverageValue": "0"}
+    annotations[_CURRENT_METRICS] = msgspec.json.encode([{"type": "Resource", "resource": cpu}]).decode()
 
 
 def _cpu_target(metric: Object) -> int | None:

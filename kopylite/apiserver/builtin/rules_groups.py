@@ -15,6 +15,7 @@ from kopylite.apiserver.builtin import validation_networking as networking
 from kopylite.apiserver.builtin import validation_policies as policies
 from kopylite.apiserver.builtin import validation_slices as slices
 from kopylite.apiserver.builtin import validation_storage as storage
+from kopylite.apiserver.builtin.conversion import note_current_metrics
 from kopylite.apiserver.builtin.rules import METADATA_TOO, KindRules, any_segment
 
 _HOOKS = "admissionregistration.k8s.io"
@@ -24,7 +25,12 @@ _FLOW = "flowcontrol.apiserver.k8s.io"
 
 # Kinds that are in neither table have no particulars.
 GROUP_RULES: Mapping[tuple[str, str], KindRules] = {
-    ("autoscaling", "HorizontalPodAutoscaler"): KindRules(generation=True, validate=(validation_groups.autoscaler,)),
+    ("autoscaling", "HorizontalPodAutoscaler"): KindRules(
+        generation=True,
+        decode=note_current_metrics,
+        update={"": lambda obj, old, context: note_current_metrics(obj)},  # the status is the old one now
+        validate=(validation_groups.autoscaler,),
+    ),
     ("networking.k8s.io", "Ingress"): KindRules(
         generation=True, create=core.create_ingress, validate=(networking.ingress,)
     ),

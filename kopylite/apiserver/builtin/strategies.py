@@ -8,7 +8,7 @@ from typing import Any
 
 from kopylite.apiserver.builtin import data, defaults_core, defaults_groups
 from kopylite.apiserver.builtin.codec import Codecs, TypeCodec
-from kopylite.apiserver.builtin.conversion import CONVERSIONS
+from kopylite.apiserver.builtin.conversion import CONVERSIONS, without_notes
 from kopylite.apiserver.builtin.empties import has_empties, told_apart
 from kopylite.apiserver.builtin.fields import FIELDS
 from kopylite.apiserver.builtin.rules import KindRules
@@ -94,11 +94,11 @@ class BuiltinStrategy:
         return sorted(reading.unknown)
 
     def from_stored(self, obj: Object, encoding_version: str) -> Object:
-        convert = CONVERSIONS.get((self.kind, encoding_version, self.api_version))
-        converted = obj if convert is None else convert(obj)
-        converted = {**converted, "apiVersion": self.api_version}
-        self._codec.decode(converted, "", Reading())
-        return converted
+        convert = CONVERSIONS.get((self.kind, encoding_version, self.api_version), dict)
+        try:
+            return self._codec.decode({**convert(obj), "apiVersion": self.api_version}, "", Reading())
+        except Undecodable:  # of what stands in annotations, where anybody may write anything
+            return self._codec.decode({**convert(without_notes(obj)), "apiVersion": self.api_version}, "", Reading())
 
     def default(self, obj: Object) -> None:
         self._codec.default(obj)

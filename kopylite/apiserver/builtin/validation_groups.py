@@ -68,6 +68,10 @@ def autoscaler(obj: Object) -> Errors:
     api_version = reference.get("apiVersion", "")
     if "/" not in api_version and (api_version != "v1" or reference.get("kind") != "ReplicationController"):
         found.append(invalid("spec.scaleTargetRef.apiVersion", api_version, "apiVersion must specify API group"))
+    percent = spec.get("targetCPUUtilizationPercentage")  # v1 has this in the place of the metrics
+    if percent is not None and percent < 1:
+        path = "spec.metrics[0].resource.target.averageUtilization"
+        found.append(invalid(path, percent, "must be greater than 0"))
     for index, metric in enumerate(metrics):
         found += _metric(metric, f"spec.metrics[{index}]")
     if least == 0 and not any(m.get("type") in ("Object", "External") for m in metrics):

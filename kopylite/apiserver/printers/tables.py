@@ -29,7 +29,10 @@ def created_cell(obj: dict[str, Any]) -> Any:
     return obj.get("metadata", {}).get("creationTimestamp")
 
 
-_HIDDEN = {"daemonsets.apps": "deprecated.daemonset.template.generation"}
+_HIDDEN = {
+    "daemonsets.apps": "deprecated.daemonset.template.generation",
+    "horizontalpodautoscalers.autoscaling": "autoscaling.alpha.kubernetes.io/current-metrics",
+}
 NAME = Column("Name", "string", name_cell, "name")
 AGE = Column("Age", "string", age_cell)
 # What upstream shows of kinds without a printer of their own.
@@ -101,7 +104,7 @@ class TableView:
         return row
 
     def _without_hidden(self, obj: dict[str, Any]) -> dict[str, Any]:
-        """The object without the annotation that stands for a field of an older version, which rows do not have."""
+        """The object without the annotation that stands for a field of another version, which rows do not have."""
         annotations = (obj.get("metadata") or {}).get("annotations") or {}
         if not self._hides or self._hides not in annotations:
             return obj

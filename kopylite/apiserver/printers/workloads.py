@@ -159,6 +159,10 @@ def _autoscaler_reference(hpa: Object) -> str:
 
 def _autoscaler_targets(hpa: Object) -> str:
     """Current and wanted value of each metric; of a custom metric its type."""
+    target = read(hpa, "spec.targetCPUUtilizationPercentage", None)
+    if target is not None:  # of v1
+        now = read(hpa, "status.currentCPUUtilizationPercentage", None)
+        return f"cpu: {UNKNOWN if now is None else f'{now}%'}/{target}%"
     shown = []
     current = read(hpa, "status.currentMetrics", [])
     for index, metric in enumerate(read(hpa, "spec.metrics", [])):

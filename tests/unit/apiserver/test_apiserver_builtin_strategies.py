@@ -10,8 +10,10 @@ import pytest
 from kopylite.apiserver.builtin.strategies import BuiltinStrategy, builtin_resources
 from kopylite.apiserver.resources.registry import Resource
 from kopylite.apiserver.resources.strategy import StrategyContext
+from kopylite.apiserver.server import ApiServer, ApiServerOptions
 from kopylite.clock import SYSTEM_CLOCK
 from kopylite.errors import Forbidden
+from tests.unit.apiserver.conftest import Api
 
 STORED: dict[str, list[dict[str, Any]]] = {}
 ENVIRONMENT = StrategyContext(SYSTEM_CLOCK, lambda storage: STORED.get(storage, []))
@@ -260,3 +262,21 @@ def test_flags_follow_the_kind() -> None:
     assert strategy("coordination.k8s.io/v1", "Lease").create_on_update
     assert not strategy("v1", "Service").generation
     assert strategy("apps/v1", "Deployment").generation
+
+
+@pytest.mark.parametrize("annotation", ["", "5", "null", "{}", '["x"]', '[{"resource":5}]', "[[]]", "["])
+async def test_an_autoscaler_of_v1_notes_the_use_of_the_cpu_whatever_stands_in_its_annotation(annotation: str) -> None:
+    path, key = "/horizontalpodautoscalers", "autoscaling.alpha.kubernetes.io/current-metrics"
+    first, second = (f"/apis/autoscaling/{v}/namespaces/default{path}" for v in ("v1", "v2"))
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}
+    sent = {"metadata": {"name": "a"}, "spec": {"maxReplicas": 3, "scaleTargetRef": target}}
+    async with ApiServer(ApiServerOptions(listen=False)) as server:
+        api = Api(server)
+        await api.create(first, sent)
+        patch = {"metadata": {"annotations": {key: annotation}}, "status": {"currentCPUUtilizationPercentage": 20}}
+        assert (await api.call("PATCH", f"{first}/a/status", patch))[0] == 200
+        assert (await api.call("GET", f"{second}/a"))[0] == 200
+        assert (await api.call("PATCH", f"{first}/a/status", {"metadata": {"annotations": {key: None}}}))[0] == 200
+        newer = await api.get(f"{second}/a")
+    use = {"averageUtilization": 20, "averageValue": "0"}
+    assert newer["status"]["currentMetrics"] == [{"type": "Resource", "resource": {"name": "cpu", "current": use}}]
