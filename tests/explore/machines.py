@@ -35,10 +35,10 @@ def _writes() -> list[OwnWritesWorld]:
 
 MACHINES = {
     "queue": Machine(lambda: explore(lambda: [QueueWorld()], 6), lambda: explore(lambda: [QueueWorld()], 8)),
-    "watch": Machine(lambda: explore(_watches, 5, settles=4), lambda: explore(_watches, 8, settles=6)),
-    "candidate": Machine(lambda: explore(elections, 4, settles=3), lambda: explore(elections, 8, settles=6)),
+    "watch": Machine(lambda: explore(_watches, 5, settles=4), lambda: explore(_watches, 8, settles=5)),
+    "candidate": Machine(lambda: explore(elections, 4, settles=3), lambda: explore(elections, 8, settles=5)),
     "roster": Machine(lambda: explore(divisions, 3, settles=1), lambda: explore(divisions, 5, settles=2)),
-    "own writes": Machine(lambda: explore(_writes, 5, settles=2), lambda: explore(_writes, 8, settles=5)),
+    "own writes": Machine(lambda: explore(_writes, 5, settles=2), lambda: explore(_writes, 7, settles=4)),
     "errors": Machine(outcomes.errors, outcomes.errors),
     "outcomes": Machine(lambda: outcomes.histories(2), lambda: outcomes.histories(3)),
     "keys": Machine(lambda: outcomes.together(2), lambda: outcomes.together(4)),

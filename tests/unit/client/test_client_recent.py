@@ -359,3 +359,42 @@ async def test_namespaces_that_are_remembered_for_later_caches_are_bounded(monke
     assert not await world.settled()
     world.store.version = "99"
     assert await world.settled()
+
+
+async def test_a_deletion_of_the_next_object_does_not_bring_the_one_before_back() -> None:
+    """Deleted, made anew by somebody else, deleted again by name, while the cache saw none of it."""
+    world = World()
+    world.store.see(obj("5", uid="old"))
+    world.recent.deleted(CM, KEY, "old")
+    world.recent.deleted(CM, KEY, "new")
+    assert not await world.settled()
+
+
+async def test_a_deletion_of_an_object_that_no_cache_has_seen_does_not_show_an_older_one() -> None:
+    world = World()
+    world.recent.written(CM, KEY, "old", "5")
+    world.store.see(obj("5", uid="old"))
+    world.recent.deleted(CM, KEY, "new")
+    assert not await world.settled()
+    world.server = "9"
+    doubt = world.recent.doubt(CM, KEY)
+    assert doubt is not None, "the next read of the object tells"
+    doubt.solve("9")
+    world.store.see(obj("9", uid="newest"))
+    assert await world.settled()
+
+
+async def test_a_write_after_a_lost_one_does_not_end_the_doubt_while_that_may_still_come() -> None:
+    world = World()
+    world.store.see(obj("5"))
+    world.recent.doubted(CM, KEY, late=True)
+    world.recent.written(CM, KEY, "u", "6")
+    world.store.see(obj("6"))
+    assert not await world.settled()
+    world.clock.advance(LATE)
+    doubt = world.recent.doubt(CM, KEY)
+    assert doubt is not None
+    doubt.solve("7")
+    assert not await world.settled()
+    world.store.see(obj("7"))
+    assert await world.settled()
