@@ -15,7 +15,7 @@ export PYTHONDONTWRITEBYTECODE :=
 QUICK := tests/test_architecture.py tests/test_exports.py tests/test_leftovers.py tests/properties tests/unit
 QUICK_SKIPS := $(addprefix --ignore=tests/unit/,apiserver cli testing app) --ignore-glob='tests/properties/test_apiserver_*'
 
-.PHONY: help setup check test test-quick test-all mutants conformance conformance-upstream conformance-testcmd fmt demo dev bench lock clean
+.PHONY: help setup check test test-quick test-all mutants conformance conformance-upstream conformance-testcmd zoo fmt demo dev bench lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
@@ -47,6 +47,9 @@ test-quick: setup ## half a minute: the pure core and the rooms of the runtime, 
 
 mutants: setup ## do a room's own tests notice faults in it? ROOM=workqueue; LIMIT=0 for all of them, JOBS=2
 	@$(BIN)/python -m tests.mutants $(ROOM) $(if $(LIMIT),--limit $(LIMIT)) $(if $(filter-out auto,$(JOBS)),--jobs $(JOBS))
+
+zoo: setup ## sweep the zoo: is each bug found, and no twin? (an hour; python -m tests.bugzoo --help)
+	@$(BIN)/python -m tests.bugzoo
 
 test-all: setup ## everything; a missing real API server is a failure, not a skip
 	KOPYLITE_REQUIRE_REAL=1 $(BIN)/pytest -q $(PARALLEL)

@@ -13,11 +13,13 @@ class Animal(NamedTuple):
 
     Attributes:
         name: of the module, and of the scenario.
+        fault: the one of the sweep's that shows it; others may, too.
         ends: what is there after the scenario was played without any fault.
         bug_ends: the same with the bug, where it shows without a fault.
     """
 
     name: str
+    fault: str
     ends: str
     bug_ends: str = ""
 
@@ -27,39 +29,40 @@ class Animal(NamedTuple):
 
 
 ANIMALS = [
-    Animal("child_not_restored", "2 ConfigMap, 2 Thing", "1 ConfigMap, 2 Thing"),
-    Animal("cleanup_when_gone", ""),
-    Animal("cross_namespace_owner", "1 ConfigMap, 1 Thing", "1 Thing"),
-    Animal("defaulted_loop", "1 Deployment, 1 Thing"),
-    Animal("deletion_mark", ""),
-    Animal("deletion_order", ""),
-    Animal("exists_is_fatal", "1 ConfigMap, 1 Thing"),
-    Animal("failed_sticks", "1 ConfigMap, 1 Thing"),
-    Animal("finalizer_late", ""),
-    Animal("finalizer_update", "1 Thing"),
-    Animal("foreign_finalizer", "1 Thing", " "),
-    Animal("generate_name", "1 ConfigMap, 1 Thing"),
-    Animal("half_done", "1 ConfigMap, 1 Secret, 1 Thing"),
-    Animal("ignored_conflict", "1 ConfigMap, 1 Thing"),
-    Animal("job_twice", "1 Thing"),
-    Animal("keys_of_next", "1 Secret, 1 Thing"),
-    Animal("lost_update", "1 ConfigMap, 1 Thing"),
-    Animal("memory_timer", "1 Thing"),
-    Animal("module_state", "1 ConfigMap, 1 Thing"),
-    Animal("observed_generation", "1 ConfigMap, 1 Thing"),
-    Animal("old_child_kept", "1 ConfigMap, 1 Thing"),
-    Animal("optional_kept", "1 ConfigMap, 1 Thing"),
-    Animal("owner_later", ""),
-    Animal("password_regenerated", "1 Secret, 1 Thing"),
-    Animal("random_name", "1 ConfigMap, 1 Thing"),
-    Animal("recreated_name", "1 ConfigMap, 1 Thing"),
-    Animal("run_counter", "1 Thing"),
-    Animal("scale_down_stale", "2 Secret, 1 Thing"),
-    Animal("secret_once", "1 ConfigMap, 1 Secret, 1 Thing"),
-    Animal("selector_changed", "1 Deployment, 1 Thing"),
-    Animal("skipped_condition", "1 ConfigMap, 1 Thing"),
-    Animal("stale_list_patch", "1 RoleBinding, 2 Thing"),
-    Animal("status_time", "1 Thing"),
-    Animal("swallowed_error", "1 ConfigMap, 1 Thing"),
-    Animal("truncated_name", "2 ConfigMap, 2 Thing", "1 ConfigMap, 2 Thing"),
+    Animal("child_not_restored", "crash", "2 ConfigMap, 2 Thing", "1 ConfigMap, 2 Thing"),
+    Animal("cleanup_when_gone", "crash", ""),
+    Animal("cross_namespace_owner", "rerun", "1 ConfigMap, 1 Thing", "1 Thing"),
+    Animal("defaulted_loop", "rerun", "1 Deployment, 1 Thing"),
+    Animal("deletion_mark", "crash", ""),
+    Animal("deletion_order", "crash", ""),
+    Animal("exists_is_fatal", "crash", "1 ConfigMap, 1 Thing"),
+    Animal("failed_sticks", "refused", "1 ConfigMap, 1 Thing"),
+    Animal("finalizer_late", "crash", ""),
+    Animal("finalizer_update", "writer", "1 Thing"),
+    Animal("foreign_finalizer", "writer", "1 Thing", " "),
+    Animal("generate_name", "stale", "1 ConfigMap, 1 Thing"),
+    Animal("half_done", "crash", "1 ConfigMap, 1 Secret, 1 Thing"),
+    Animal("ignored_conflict", "refused", "1 ConfigMap, 1 Thing"),
+    Animal("job_twice", "crash", "1 Thing"),
+    Animal("keys_of_next", "stale", "1 Secret, 1 Thing"),
+    Animal("lost_update", "missed", "1 ConfigMap, 1 Thing"),
+    Animal("memory_timer", "crash", "1 Thing"),
+    Animal("module_state", "crash", "1 ConfigMap, 1 Thing"),
+    Animal("observed_generation", "stale", "1 ConfigMap, 1 Thing"),
+    Animal("old_child_kept", "crash", "1 ConfigMap, 1 Thing"),
+    Animal("optional_kept", "missed", "1 ConfigMap, 1 Thing"),
+    Animal("owner_later", "crash", ""),
+    Animal("paid_twice", "effect", "1 Thing"),
+    Animal("password_regenerated", "rerun", "1 Secret, 1 Thing"),
+    Animal("random_name", "crash", "1 ConfigMap, 1 Thing"),
+    Animal("recreated_name", "recreate", "1 ConfigMap, 1 Thing"),
+    Animal("run_counter", "rerun", "1 Thing"),
+    Animal("scale_down_stale", "stale", "2 Secret, 1 Thing"),
+    Animal("secret_once", "crash", "1 ConfigMap, 1 Secret, 1 Thing"),
+    Animal("selector_changed", "rerun", "1 Deployment, 1 Thing"),
+    Animal("skipped_condition", "missed", "1 ConfigMap, 1 Thing"),
+    Animal("stale_list_patch", "writer", "1 RoleBinding, 2 Thing"),
+    Animal("status_time", "rerun", "1 Thing"),
+    Animal("swallowed_error", "refused", "1 ConfigMap, 1 Thing"),
+    Animal("truncated_name", "rerun", "2 ConfigMap, 2 Thing", "1 ConfigMap, 2 Thing"),
 ]
