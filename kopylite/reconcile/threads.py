@@ -30,6 +30,9 @@ T = TypeVar("T")
 THREADS: ContextVar[Threads | None] = ContextVar("kopylite_threads", default=None)
 """The threads of the controller that runs the present task."""
 
+UNBEGUN: set[object] = set()
+"""What threads were given and have not looked at yet: a virtual clock stands still meanwhile."""
+
 
 class Calls:
     """What a thread wants done in the event loop: carried out by the task that waits for it, one after the other.
@@ -106,6 +109,7 @@ class _Job(Generic[T]):
 
     def run(self, ended: Callable[[], None]) -> bool:
         """Returns whether the event loop could be told."""
+        UNBEGUN.discard(self)
         try:
             self._result = self._variables.run(self._function)
         except BaseException as error:
@@ -207,6 +211,7 @@ class Threads:
             self._made += 1
             thread = threading.Thread(target=self._work, name=f"kopylite-{self._name}-{self._made}", daemon=True)
             thread.start()
+        UNBEGUN.add(job)
         self._jobs.put(partial(job.run, partial(self._ended, job)))
 
     def _ended(self, job: _Job[Any]) -> None:

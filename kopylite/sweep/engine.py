@@ -82,7 +82,7 @@ class _Sweep:
                 return self._ended(began)
         reference = learn(runs)
         self._simulate = reference.simulated
-        ground = ground_of(reference)
+        ground = ground_of(reference, self._prepared.scenario)
         chosen = [*self._settings.plans] or [*plans_of(ground, self._settings.faults, self._settings.seed)]
         self._report.planned = len(chosen)
         self._play(chosen, reference)
@@ -139,7 +139,7 @@ class _Sweep:
         return self._told(run, problem, reference)
 
 
-def ground_of(reference: Yardstick) -> FaultGround:
+def ground_of(reference: Yardstick, scenario: Scenario) -> FaultGround:
     """What plans are made from."""
     run, steps = reference.run, len(reference.states)
     entries = run.trace.entries
@@ -160,6 +160,9 @@ def ground_of(reference: Yardstick) -> FaultGround:
         writes=run.trace.writes(),
         steps=steps,
         deletes=frozenset(e.step for e in entries if e.kind == "step" and e.text.startswith("delete ")),
+        forcing=frozenset(
+            number for number, step in enumerate(scenario.steps) if "finalizers" in (step.patch.get("metadata") or {})
+        ),
         effects=sum(entry.effect is not None for entry in entries),
         lists=lists,
         events=[run.events.get(step, 0) for step in range(steps)],

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from kopylite.sweep.runs import SweepRun
-from kopylite.sweep.states import Masks, Objects, bare, differences, encoded
+from kopylite.sweep.states import (
+    GENERATION,
+    MadeUp,
+    Masks,
+    Objects,
+    bare,
+    differences,
+    encoded,
+    general,
+    made_up_names,
+    without_made_up,
+)
 from kopylite.sweep.trace import OPERATOR, SIMULATOR, TraceEntry
 
 # Longer than events are late, and than what waits for a watch to come back.
@@ -62,11 +73,16 @@ class Yardstick:
     window: float
     run: SweepRun
     simulated: bool = True
+    names: frozenset[MadeUp] = frozenset()
 
 
 def learn(runs: Sequence[SweepRun]) -> Yardstick:
     """What runs without faults have in common."""
     first = runs[0]
+    keys = [[key for state in run.states for key in state or ()] for run in runs]
+    names = made_up_names(keys)
+    for run in runs:
+        run.states = [without_made_up(state, names) if state is not None else None for state in run.states]
     states = [state or {} for state in first.states]
     varying: dict[tuple[int, str], set[str]] = {}
     for other in runs[1:]:
@@ -78,16 +94,16 @@ def learn(runs: Sequence[SweepRun]) -> Yardstick:
                 else:
                     paths = {path for path, _, _ in differences(state[key], theirs[key])}
                     varying.setdefault((step, key), set()).update(paths)
-    ledger, effects = ledger_of(first), effects_of(first)
+    ledger, effects = ledger_of(first, names), effects_of(first)
     for other in runs[1:]:
-        ledger |= ledger_of(other)
+        ledger |= ledger_of(other, names)
         effects |= effects_of(other)
     simulated = any(entry.actor == SIMULATOR for run in runs for entry in run.trace.changes())
     gap = max(run.gap for run in runs)
-    return Yardstick(states, varying, ledger, effects, max(SHORTEST_WINDOW, 2 * gap + 30.0), first, simulated)
+    return Yardstick(states, varying, ledger, effects, max(SHORTEST_WINDOW, 2 * gap + 30.0), first, simulated, names)
 
 
-def ledger_of(run: SweepRun) -> Ledger:
+def ledger_of(run: SweepRun, names: Collection[MadeUp] = ()) -> Ledger:
     """What the operator created and deleted in a run."""
     masks, ledger = Masks(), Ledger()
     for entry in run.trace.changes():
@@ -95,7 +111,7 @@ def ledger_of(run: SweepRun) -> Ledger:
         if entry.after is not None:
             masks.learn(storage, entry.after)
             if entry.actor == OPERATOR and entry.change in ("ADDED", "DELETED"):
-                ledger[entry.change, masks.key(storage, entry.after["metadata"])] += 1
+                ledger[entry.change, general(masks.key(storage, entry.after["metadata"]), names)] += 1
     return ledger
 
 
@@ -152,13 +168,15 @@ def _states(run: SweepRun, reference: Yardstick) -> Iterable[Defect]:
             expected = step - 1
         if state is None or expected >= len(reference.states):
             continue
-        found = list(_compare(state, reference.states[expected], reference, expected))
+        state = without_made_up(state, reference.names)
+        anew = any(spot.fault == "recreate" for spot in run.struck)
+        found = list(_compare(state, reference.states[expected], reference, expected, anew=anew))
         if found:
             yield from found
             return
 
 
-def _compare(state: Objects, wanted: Objects, reference: Yardstick, step: int) -> Iterable[Defect]:
+def _compare(state: Objects, wanted: Objects, reference: Yardstick, step: int, *, anew: bool) -> Iterable[Defect]:
     missing = [key for key in wanted if key not in state and "" not in reference.varying.get((step, key), ())]
     extra = [key for key in state if key not in wanted and "" not in reference.varying.get((step, key), ())]
     # What people and the operator have to do with comes before what the cluster makes of it.
@@ -166,8 +184,9 @@ def _compare(state: Objects, wanted: Objects, reference: Yardstick, step: int) -
         kind, storage = state[key].get("kind", "object"), key.partition(" ")[0]
         count, normal = _count(state, storage), _count(wanted, storage)
         shown = f"{kind} {_name(key)}"
-        text = f"leaves {count} {plural(kind)} instead of {normal}" if normal else f"leaves the {shown}"
-        text += f": {shown} should not be there" if normal else ", which should not be there"
+        text = f"leaves the {shown}, which should not be there"
+        if normal and count > normal:
+            text = f"leaves {count} {plural(kind)} instead of {normal}: {shown} should not be there"
         yield Defect("state", text, shown, "", step)
     for key in sorted(missing, key=_rank):
         shown = f"{wanted[key].get('kind', 'object')} {_name(key)}"
@@ -175,6 +194,9 @@ def _compare(state: Objects, wanted: Objects, reference: Yardstick, step: int) -
     for key in sorted((key for key in wanted if key in state), key=_rank):
         varying = reference.varying.get((step, key), set())
         for path, theirs, right in differences(state[key], wanted[key]):
+            # An object that is made anew begins to count its generations anew.
+            if anew and (theirs, right) == (state[key].get(GENERATION), wanted[key].get(GENERATION)):
+                continue
             if path not in varying and not any(path.startswith((f"{each}.", f"{each}[")) for each in varying if each):
                 shown = f"{wanted[key].get('kind', 'object')} {_name(key)}"
                 text = f"leaves {path} of the {shown} at {encoded(theirs)} instead of {encoded(right)}"
@@ -182,7 +204,7 @@ def _compare(state: Objects, wanted: Objects, reference: Yardstick, step: int) -
 
 
 def _ledger(run: SweepRun, reference: Yardstick) -> Iterable[Defect]:
-    for (change, key), count in ledger_of(run).items():
+    for (change, key), count in ledger_of(run, reference.names).items():
         most = reference.ledger[change, key]
         if count > most and not _varies(reference, key):
             verb = "created" if change == "ADDED" else "deleted"

@@ -100,6 +100,7 @@ class FaultGround:
         writes: of the operator, in order.
         steps: how many there are.
         deletes: the steps that begin with a deletion.
+        forcing: the steps that take finalizers away by hand: who is down then cannot clean up.
         effects: how many calls left the cluster.
         lists: the writes that make a list longer which has other writers too, with its path.
         events: how many events the operator's watches brought in each step.
@@ -108,6 +109,7 @@ class FaultGround:
     writes: Sequence[TraceEntry]
     steps: int
     deletes: frozenset[int] = frozenset()
+    forcing: frozenset[int] = frozenset()
     effects: int = 0
     lists: Sequence[tuple[TraceEntry, str]] = ()
     events: Sequence[int] = ()
@@ -166,9 +168,11 @@ def _effect(ground: FaultGround) -> Iterator[Spot]:
 
 def _missed(ground: FaultGround) -> Iterator[Spot]:
     for step in range(1, ground.steps):
-        yield Spot("missed", "down", step=step)
+        if step not in ground.forcing:
+            yield Spot("missed", "down", step=step)
     for step in range(ground.steps - 1):
-        yield Spot("missed", "together", step=step)
+        if not {step, step + 1} & ground.forcing:
+            yield Spot("missed", "together", step=step)
 
 
 def _recreate(ground: FaultGround) -> Iterator[Spot]:

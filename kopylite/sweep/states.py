@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -13,6 +14,10 @@ from kopylite.sweep.trace import NOISE
 
 Objects = dict[str, dict[str, Any]]
 """Objects by "storage namespace/name"; of those with a made-up name, "storage namespace/prefix* #n"."""
+
+# Shorter endings are numbers, or words.
+SHORTEST_MADE_UP = 4
+GENERATION = "<generation>"
 
 # What second writers of the sweep leave; not compared.
 NOTE = "sweep.kopylite.dev/note"
@@ -107,6 +112,7 @@ class Masks:
             return {"kind": obj.get("kind"), "metadata": self._value(metadata, "")}
         masked: dict[str, Any] = {key: self._value(value, key) for key, value in obj.items() if key != "metadata"}
         masked["metadata"] = self._value(metadata, "metadata")
+        masked[GENERATION] = obj["metadata"].get("generation")
         if isinstance(data := masked.get("data"), dict):
             data.pop(DATA_KEY, None)
         if isinstance(status := masked.get("status"), dict) and "observedGeneration" in status:
@@ -126,6 +132,54 @@ class Masks:
         return value
 
 
+@dataclass(frozen=True, slots=True)
+class MadeUp:
+    """Names that an operator makes up: each run has another one, of the same length, behind the same beginning."""
+
+    place: str
+    length: int
+
+    def fits(self, key: str) -> bool:
+        return key.startswith(self.place) and len(key) == self.length
+
+
+def made_up_names(runs: Sequence[Iterable[str]]) -> frozenset[MadeUp]:
+    """What names that are in one of several runs only have in common: `a-x7` and `a-k2` begin with `a-`."""
+    known = [set(keys) for keys in runs]
+    own = [sorted(keys - set().union(*(k for k in known if k is not keys))) for keys in known]
+    found = set()
+    for key in own[0] if own else ():
+        for other in (each for keys in own[1:] for each in keys):
+            place = _common_start(key, other)
+            place = place[: max(place.rfind("-"), place.rfind("."), place.rfind("/")) + 1]
+            if len(key) == len(other) and len(key) - len(place) >= SHORTEST_MADE_UP and "/" in place:
+                found.add(MadeUp(place, len(key)))
+    return frozenset(found)
+
+
+def _common_start(one: str, other: str) -> str:
+    length = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    return one[:length]
+
+
+def without_made_up(state: Objects, names: Collection[MadeUp]) -> Objects:
+    """The objects by keys that all runs have."""
+    if not names:
+        return state
+    renamed: Objects = {}
+    for key, obj in state.items():
+        fresh = general(key, names)
+        if fresh != key:
+            fresh += f" #{sum(other.startswith(fresh) for other in renamed) + 1}"
+        renamed[fresh] = obj
+    return renamed
+
+
+def general(key: str, names: Collection[MadeUp]) -> str:
+    """A key with a star for what is made up."""
+    return next((f"{each.place}*" for each in names if each.fits(key)), key)
+
+
 def _is_old_replica_set(storage: str, obj: Mapping[str, Any]) -> bool:
     """The history of a Deployment: how long it is depends on how many states were seen."""
     return storage == "replicasets.apps" and not (obj.get("spec") or {}).get("replicas")
@@ -140,6 +194,8 @@ def differences(left: Any, right: Any, path: str = "") -> list[tuple[str, Any, A
     if isinstance(left, dict) and isinstance(right, dict):
         found = []
         for key in [*left, *(key for key in right if key not in left)]:
+            if key == GENERATION:
+                continue
             inner = f"{path}.{key}" if path else str(key)
             found += differences(left.get(key), right.get(key), inner)
         return found

@@ -14,6 +14,8 @@ from typing import Any, TypeVar
 
 import anyio
 
+from kopylite.reconcile.threads import UNBEGUN
+
 T = TypeVar("T")
 
 # An arbitrary moment; the same in every run.
@@ -24,6 +26,8 @@ GOLDEN_RATIO = 0.6180339887498949
 
 # How long a thread may take to begin what it was given, in real seconds.
 THREAD_SECONDS = 0.0005
+# Threads of others, of which nobody knows what they were given.
+_POOLS = ("ThreadPoolExecutor", "asyncio_", "AnyIO worker")
 # The innermost Python frame of a thread that waits for somebody else is in one of these files.
 _RESTING = ("/threading.py", "/queue.py", "/selectors.py")
 # Functions that run what a pool's thread was given: kopylite's, the standard library's, anyio's.
@@ -132,9 +136,11 @@ class _JumpingSelector(selectors.DefaultSelector):
     def _await_threads(self) -> list[tuple[selectors.SelectorKey, int]]:
         """Give other threads the time to do what they were asked for, as long as they are at work."""
         own = threading.get_ident()
+        pools = any(thread.ident != own and thread.name.startswith(_POOLS) for thread in threading.enumerate())
         while True:
-            ready: list[Any] = super().select(THREAD_SECONDS)
-            if ready or not any(_at_work(f) for ident, f in sys._current_frames().items() if ident != own):
+            working = bool(UNBEGUN) or any(_at_work(f) for i, f in sys._current_frames().items() if i != own)
+            ready: list[Any] = super().select(THREAD_SECONDS if pools or working else 0)
+            if ready or not working:
                 return ready
 
 

@@ -59,3 +59,8 @@ def test_every_fault_has_plans_where_it_has_places() -> None:
         assert len(set(plans)) == len(plans)
         assert all(str(plan).startswith(fault) for plan in plans)
     assert not [*plans_of(FaultGround((), 0), ["crash", "effect", "missed", "watch"], 0)]
+
+
+def test_who_is_down_when_finalizers_are_taken_away_by_hand_is_no_plan() -> None:
+    plans = [*plans_of(FaultGround((), 3, forcing=frozenset({2})), ["missed"], 0)]
+    assert [str(plan) for plan in plans] == ["missed (down) in step 2", "missed (together) in step 1"]

@@ -3,7 +3,16 @@ from __future__ import annotations
 from typing import Any
 
 from kopylite.apiserver.storage.store import ObjectStore
-from kopylite.sweep.states import differences, encoded, is_controlled, objects_of
+from kopylite.sweep.states import (
+    MadeUp,
+    differences,
+    encoded,
+    general,
+    is_controlled,
+    made_up_names,
+    objects_of,
+    without_made_up,
+)
 from kopylite.testing import VirtualClock
 
 
@@ -67,6 +76,17 @@ def test_differences_are_named_by_their_paths_and_what_is_empty_is_not_there() -
     assert differences({"a": [1]}, {"a": [1, 2]}) == [("a", [1], [1, 2])]
     assert differences({"a": False}, {}) == [("a", False, None)]
     assert len(encoded("x" * 200)) == 80
+
+
+def test_names_that_an_operator_makes_up_are_known_by_what_runs_have_in_common() -> None:
+    runs = [["configmaps default/a-70e0aacf", "configmaps default/a"], ["configmaps default/a-ec31a39c"], []]
+    names = made_up_names(runs)
+    assert names == {MadeUp("configmaps default/a-", len("configmaps default/a-70e0aacf"))}
+    state = without_made_up({"configmaps default/a-126bb631": {}, "configmaps default/a-82da4e4f": {}}, names)
+    assert list(state) == ["configmaps default/a-* #1", "configmaps default/a-* #2"]
+    assert general("configmaps default/a", names) == "configmaps default/a"
+    assert not made_up_names([["configmaps default/a-1"], ["configmaps default/a-2"]])  # numbers
+    assert not made_up_names([])
 
 
 def test_a_child_of_a_controller_is_known() -> None:
