@@ -17,6 +17,7 @@ from kopylite.sweep.pool import Died, Pool
 from kopylite.sweep.report import Report
 from kopylite.sweep.runs import FIRST_WINDOW, Prepared, SweepRun, prepare, run_plan
 from kopylite.sweep.scenario import Scenario
+from kopylite.sweep.scene import ref_of
 from kopylite.sweep.source import AppSource
 from kopylite.sweep.states import is_controlled
 from kopylite.sweep.trace import OPERATOR, TraceEntry
@@ -144,6 +145,7 @@ def ground_of(reference: Yardstick, scenario: Scenario) -> FaultGround:
     run, steps = reference.run, len(reference.states)
     entries = run.trace.entries
     lists: list[tuple[TraceEntry, str]] = []
+    applied = [step.obj if step.action == "apply" else scenario.steps[0].obj for step in scenario.steps]
     for index, write in enumerate(entries):
         if (
             write.kind != "write"
@@ -162,6 +164,9 @@ def ground_of(reference: Yardstick, scenario: Scenario) -> FaultGround:
         deletes=frozenset(e.step for e in entries if e.kind == "step" and e.text.startswith("delete ")),
         forcing=frozenset(
             number for number, step in enumerate(scenario.steps) if "finalizers" in (step.patch.get("metadata") or {})
+        ),
+        own_children=next(
+            (n for n, step in enumerate(scenario.steps) if ref_of(step.obj) not in map(ref_of, applied[: n + 1])), steps
         ),
         effects=sum(entry.effect is not None for entry in entries),
         lists=lists,
