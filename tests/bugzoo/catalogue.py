@@ -48,7 +48,7 @@ ANIMALS = [
     Animal("lost_update", "missed", "1 ConfigMap, 1 Thing"),
     Animal("memory_timer", "crash", "1 Thing"),
     Animal("module_state", "crash", "1 ConfigMap, 1 Thing"),
-    Animal("observed_generation", "stale", "1 ConfigMap, 1 Thing"),
+    Animal("observed_generation", "recreate", "1 ConfigMap, 1 Thing"),
     Animal("old_child_kept", "crash", "1 ConfigMap, 1 Thing"),
     Animal("optional_kept", "missed", "1 ConfigMap, 1 Thing"),
     Animal("owner_later", "crash", ""),

@@ -16,10 +16,10 @@ async def put(ctx: Context, thing: Unstructured) -> None:
 @bug.reconciler(Thing)
 async def careless(ctx: Context, request: Request) -> None:
     thing = await ctx.client.find(Thing, request)
-    if thing is None or thing.status.get("provisioned") == thing.generation:
+    if thing is None or thing.status.get("observedGeneration") == thing.generation:
         return
     await put(ctx, thing)
-    status = {"status": {"provisioned": thing.generation}}
+    status = {"status": {"observedGeneration": thing.generation}}
     await ctx.client.patch(Thing, request, status, subresource="status")
 
 
@@ -29,4 +29,4 @@ async def careful(ctx: Context, request: Request) -> None:
     if thing is None:
         return
     await put(ctx, thing)
-    await ctx.client.patch_status(thing, {"provisioned": thing.generation})
+    await ctx.client.patch_status(thing, {"observedGeneration": thing.generation})
