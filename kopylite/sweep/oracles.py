@@ -147,7 +147,6 @@ def _problems(run: SweepRun, reference: Yardstick) -> Iterable[Defect]:
         yield from _states(run, reference)
     for why in run.restless:
         yield Defect("rest", f"leaves the cluster without rest: {why}")
-    # A step may want what only the operator makes, and it was down then, by the plan.
     # A step may be about what the operator makes: nobody makes it who is down. The fault may not have struck by then.
     if run.failed and not run.recreated and "missed" not in {spot.fault for spot in run.plan.spots}:
         yield Defect("rest", f"makes the scenario fail: {run.failed}")

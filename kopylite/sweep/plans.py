@@ -180,10 +180,10 @@ def _missed(ground: FaultGround) -> Iterator[Spot]:
 
 def _recreate(ground: FaultGround) -> Iterator[Spot]:
     for step in range(min(ground.steps, ground.own_children)):
-        if step not in ground.deletes:
+        if step not in ground.deletes | ground.forcing:
             yield Spot("recreate", "down", step=step)
     for spot in _at_writes("recreate", "after", "before")(ground):
-        if spot.step < ground.own_children and spot.step not in ground.deletes:
+        if spot.step < ground.own_children and spot.step not in ground.deletes | ground.forcing:
             yield spot
 
 
