@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from kopylite.redaction import redact
 from kopylite.sweep.runs import SweepRun
 from kopylite.sweep.states import (
     GENERATION,
@@ -200,8 +201,10 @@ def _compare(state: Objects, wanted: Objects, reference: Yardstick, step: int, *
             if anew and (theirs, right) == (state[key].get(GENERATION), wanted[key].get(GENERATION)):
                 continue
             if path not in varying and not any(path.startswith((f"{each}.", f"{each}[")) for each in varying if each):
-                shown = f"{wanted[key].get('kind', 'object')} {_name(key)}"
-                text = f"leaves {path} of the {shown} at {encoded(theirs)} instead of {encoded(right)}"
+                kind = wanted[key].get("kind", "object")
+                shown = f"{kind} {_name(key)}"
+                values = f"{encoded(theirs, path, kind)} instead of {encoded(right, path, kind)}"
+                text = f"leaves {path} of the {shown} at {values}"
                 yield Defect("state", text, shown, path, step)
 
 
@@ -222,7 +225,8 @@ def _effects(run: SweepRun, reference: Yardstick) -> Iterable[Defect]:
     for (name, arguments), count in effects_of(run).items():
         most = reference.effects[name, arguments]
         if count > most:
-            yield Defect("effect", f"has {name}({arguments}) called {times(count)} instead of {times(most)}", name)
+            called = f"{name}({redact(arguments)})"
+            yield Defect("effect", f"has {called} called {times(count)} instead of {times(most)}", name)
 
 
 def _idle(run: SweepRun) -> Iterable[Defect]:
@@ -240,7 +244,7 @@ def _idle(run: SweepRun) -> Iterable[Defect]:
         what = {"ADDED": f"creates the {shown}", "DELETED": f"deletes the {shown}"}.get(
             entry.change, f"writes {path or 'nothing new'} of the {shown}"
         )
-        values = f" ({encoded(found[0][1])} to {encoded(found[0][2])})" if found else ""
+        values = f" ({encoded(found[0][1], path, kind)} to {encoded(found[0][2], path, kind)})" if found else ""
         yield Defect("idle", f"{what}{values}", shown, path, entry.step)
 
 

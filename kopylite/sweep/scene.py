@@ -187,7 +187,7 @@ def flapping(change: TraceEntry) -> str:
     if not found:
         return f"writes {kind} {name}"
     path, before, after = found[0]
-    return f"writes {path} of {kind} {name} ({encoded(before)} to {encoded(after)})"
+    return f"writes {path} of {kind} {name} ({encoded(before, path, kind)} to {encoded(after, path, kind)})"
 
 
 def ref_of(obj: Mapping[str, Any]) -> Ref:

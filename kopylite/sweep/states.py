@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from kopylite.apiserver.storage.store import ObjectStore
+from kopylite.redaction import redact
 from kopylite.sweep.trace import NOISE
 
 Objects = dict[str, dict[str, Any]]
@@ -226,7 +227,14 @@ def bare(obj: dict[str, Any] | None) -> dict[str, Any]:
     return {**obj, "metadata": metadata}
 
 
-def encoded(value: Any) -> str:
-    """A value in short, for people."""
-    text = msgspec.json.encode(value).decode()
+def encoded(value: Any, path: str = "", kind: object = "") -> str:
+    """A value in short, for people; that of a Secret is not shown.
+
+    Args:
+        path: of the value.
+        kind: of the object that it is in.
+    """
+    if kind == "Secret" and (not path.startswith("metadata.") or path.startswith("metadata.annotations")):
+        return "<hidden>" if value else "nothing"
+    text = redact(msgspec.json.encode(value).decode())
     return text if len(text) <= 80 else f"{text[:77]}..."

@@ -92,3 +92,12 @@ def test_names_that_an_operator_makes_up_are_known_by_what_runs_have_in_common()
 def test_a_child_of_a_controller_is_known() -> None:
     assert is_controlled(a_config_map("a", "1", owner="2"))
     assert not is_controlled(a_config_map("a", "1"))
+
+
+def test_what_is_in_a_secret_is_not_shown_and_what_is_about_it_is() -> None:
+    for path, value in [("data.a", "aHVudGVy"), ("data", {"a": "aHVudGVy"}), ("metadata.annotations.last", "{hunter}")]:
+        assert encoded(value, path, "Secret") == "<hidden>"
+    assert encoded(None, "data.a", "Secret") == "nothing", "whether it is there is no secret"
+    assert encoded(["a/b"], "metadata.finalizers", "Secret") == '["a/b"]'
+    assert encoded("aHVudGVy", "data.a", "ConfigMap") == '"aHVudGVy"'
+    assert "hunter2" not in encoded({"password": "hunter2"}, "spec", "Thing")
