@@ -165,8 +165,13 @@ def ground_of(reference: Yardstick, scenario: Scenario) -> FaultGround:
         forcing=frozenset(
             number for number, step in enumerate(scenario.steps) if "finalizers" in (step.patch.get("metadata") or {})
         ),
-        own_children=next(
-            (n for n, step in enumerate(scenario.steps) if ref_of(step.obj) not in map(ref_of, applied[: n + 1])), steps
+        unrepeatable=next(
+            (
+                number
+                for number, step in enumerate(scenario.steps)
+                if ref_of(step.obj) not in map(ref_of, applied[: number + 1]) or step.obj["metadata"].get("finalizers")
+            ),
+            steps,
         ),
         effects=sum(entry.effect is not None for entry in entries),
         lists=lists,

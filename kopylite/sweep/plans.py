@@ -101,8 +101,8 @@ class FaultGround:
         steps: how many there are.
         deletes: the steps that begin with a deletion.
         forcing: the steps that take finalizers away by hand: who is down then cannot clean up.
-        own_children: the first step in which people change what only the operator made: nobody repeats that for an
-            object that is made anew.
+        unrepeatable: the first step from which on no object can be made anew as it was: people change what only the
+            operator made, which nobody repeats, or hold an object by a finalizer, so that it does not go.
         effects: how many calls left the cluster.
         lists: the writes that make a list longer which has other writers too, with its path.
         events: how many events the operator's watches brought in each step.
@@ -112,7 +112,7 @@ class FaultGround:
     steps: int
     deletes: frozenset[int] = frozenset()
     forcing: frozenset[int] = frozenset()
-    own_children: int = 1 << 30
+    unrepeatable: int = 1 << 30
     effects: int = 0
     lists: Sequence[tuple[TraceEntry, str]] = ()
     events: Sequence[int] = ()
@@ -179,11 +179,11 @@ def _missed(ground: FaultGround) -> Iterator[Spot]:
 
 
 def _recreate(ground: FaultGround) -> Iterator[Spot]:
-    for step in range(min(ground.steps, ground.own_children)):
+    for step in range(min(ground.steps, ground.unrepeatable)):
         if step not in ground.deletes | ground.forcing:
             yield Spot("recreate", "down", step=step)
     for spot in _at_writes("recreate", "after", "before")(ground):
-        if spot.step < ground.own_children and spot.step not in ground.deletes | ground.forcing:
+        if spot.step < ground.unrepeatable and spot.step not in ground.deletes | ground.forcing:
             yield spot
 
 

@@ -100,3 +100,11 @@ async def test_a_file_is_a_scenario(tmp_path: Path) -> None:
         await sweep(operators.twin, tmp_path / "no.yaml")
     with pytest.raises(UsageError, match="there is no fault 'crashes'"):
         await sweep(operators.twin, SCENARIO, faults="crashes")
+
+
+async def test_an_object_that_people_hold_by_a_finalizer_is_not_made_anew() -> None:
+    held = a_thing(size=1)
+    held["metadata"]["finalizers"] = ["people.example.com/hold"]
+    report = await sweep(operators.twin, Scenario((Step("apply", held),), (CRD,)), faults="recreate", jobs=1)
+    assert report.planned == 0
+    assert not report.findings, report
