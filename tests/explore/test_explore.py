@@ -1,4 +1,4 @@
-"""The pure machines in every interleaving of a few steps; `python -m tests.explore` goes on to eight."""
+"""The pure machines in every interleaving of a few steps; `python -m tests.explore` goes further, up to eight."""
 
 from __future__ import annotations
 
