@@ -7,8 +7,9 @@ import selectors
 import sys
 import threading
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from queue import Queue
 from types import FrameType
 from typing import Any, TypeVar
 
@@ -26,12 +27,12 @@ GOLDEN_RATIO = 0.6180339887498949
 
 # How long a thread may take to begin what it was given, in real seconds.
 THREAD_SECONDS = 0.0005
-# Threads of others, of which nobody knows what they were given.
-_POOLS = ("ThreadPoolExecutor", "asyncio_", "AnyIO worker")
+# Threads of which nobody knows what they were given.
+_POOLS = ("ThreadPoolExecutor", "asyncio_")
 # The innermost Python frame of a thread that waits for somebody else is in one of these files.
 _RESTING = ("/threading.py", "/queue.py", "/selectors.py")
-# Functions that run what a pool's thread was given: kopylite's, the standard library's, anyio's.
-_JOBS = frozenset({"_Job.run", "_WorkItem.run", "WorkerThread.run"})
+# Functions that run what a pool's thread was given: kopylite's, the standard library's.
+_JOBS = frozenset({"_Job.run", "_WorkItem.run"})
 
 
 class VirtualClock:
@@ -41,8 +42,8 @@ class VirtualClock:
     timeouts of asyncio and anyio follow this clock, and when nothing can go on before the next timer, the clock jumps
     there. So hours of back-off pass in milliseconds, always in the same order.
 
-    The clock does not jump while another thread of this process is at work, which takes no virtual time. Not for code
-    that waits for another process: timeouts that guard it fire at once.
+    The clock does not jump while a thread is at work that was begun since the loop was: it takes no virtual time.
+    Not for code that waits for another process: timeouts that guard it fire at once.
 
     Args:
         seed: another one gives other random numbers and uuids.
@@ -84,6 +85,10 @@ class VirtualClock:
             raise ValueError(f"time does not go back ({seconds} s)")
         self._seconds += seconds
 
+    def reach(self, moment: float) -> None:
+        """Let time pass until it is exactly `moment`, which a sum of pauses may miss by a rounding error."""
+        self._seconds = max(self._seconds, moment)
+
     def run(self, main: Callable[[], Awaitable[T]]) -> T:
         """Run an async function to its end, as asyncio.run() does, in the time of this clock.
 
@@ -106,8 +111,24 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     """An event loop whose time is a VirtualClock. Made by VirtualClock.run()."""
 
     def __init__(self, clock: VirtualClock) -> None:
-        super().__init__(_JumpingSelector(clock))
+        super().__init__(_JumpingSelector(clock, self._next_timer))
         self._clock = clock
+
+    def _next_timer(self) -> float:
+        """When the next timer is due: of those that the loop's resolution makes one, the latest.
+
+        Who is woken and finds that its time has not come would wait again, for no time at all: for ever.
+        """
+        timers: list[asyncio.TimerHandle] = self._scheduled  # type: ignore[attr-defined]
+        latest = timers[0].when()
+        limit = latest + self._clock_resolution  # type: ignore[attr-defined]
+        places = [0]  # of a heap
+        while places:
+            place = places.pop()
+            if place < len(timers) and (when := timers[place].when()) < limit:
+                latest = max(latest, when)
+                places += (2 * place + 1, 2 * place + 2)
+        return latest
 
     def time(self) -> float:
         return self._clock.monotonic()
@@ -116,32 +137,43 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 class _JumpingSelector(selectors.DefaultSelector):
     """Never waits for time: looks once at the sockets, and if nothing is there, lets the clock jump."""
 
-    def __init__(self, clock: VirtualClock) -> None:
+    def __init__(self, clock: VirtualClock, next_timer: Callable[[], float]) -> None:
         super().__init__()
         self._clock = clock
+        self._next_timer = next_timer
+        # They do nothing for this loop: servers of other tests, say.
+        self._others = frozenset(threading.enumerate())
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         ready: list[Any] = super().select(0)
-        if not ready and timeout != 0 and threading.active_count() > 1:
-            ready = self._await_threads()
+        if not ready and timeout != 0 and (own := [t for t in threading.enumerate() if t not in self._others]):
+            ready = self._await_threads(own)
         if not ready and timeout is None:
             # The loop's own wake-up socket is always there; more than it means that real I/O may still come.
             if len(self.get_map()) <= 1:
                 raise Stuck("everything waits, and no timer is set")
             return super().select(None)
         if not ready and timeout:
-            self._clock.advance(timeout)
+            self._clock.reach(self._next_timer())
         return ready
 
-    def _await_threads(self) -> list[tuple[selectors.SelectorKey, int]]:
-        """Give other threads the time to do what they were asked for, as long as they are at work."""
-        own = threading.get_ident()
-        pools = any(thread.ident != own and thread.name.startswith(_POOLS) for thread in threading.enumerate())
+    def _await_threads(self, own: Sequence[threading.Thread]) -> list[tuple[selectors.SelectorKey, int]]:
+        """Give the loop's own threads the time to do what they were asked for, as long as they are at work."""
+        pools = any(thread.name.startswith(_POOLS) for thread in own)
         while True:
-            working = bool(UNBEGUN) or any(_at_work(f) for i, f in sys._current_frames().items() if i != own)
+            frames = sys._current_frames()
+            working = bool(UNBEGUN) or any(_has_work(thread, frames) for thread in own)
             ready: list[Any] = super().select(THREAD_SECONDS if pools or working else 0)
             if ready or not working:
                 return ready
+
+
+def _has_work(thread: threading.Thread, frames: Mapping[int, FrameType]) -> bool:
+    """Whether a thread was given something that it has not done. anyio's tell; others are looked at."""
+    if isinstance(queue := getattr(thread, "queue", None), Queue):
+        return queue.unfinished_tasks > 0
+    frame = frames.get(thread.ident or 0)
+    return frame is not None and _at_work(frame)
 
 
 def _at_work(frame: FrameType) -> bool:

@@ -102,3 +102,26 @@ def test_random_numbers_and_ids_are_even_and_the_same_each_time() -> None:
     assert all(abs(number - index / 1000) < 0.01 for index, number in enumerate(many))
     assert VirtualClock().uuid() == VirtualClock().uuid()
     assert clock.uuid() != clock.uuid()
+
+
+def test_who_waits_until_nearly_the_same_time_as_another_is_not_woken_before_it() -> None:
+    clock = VirtualClock()
+    early = [0]
+
+    async def wait_until(moment: float) -> None:
+        while clock.monotonic() < moment:
+            try:
+                async with asyncio.timeout_at(moment):
+                    await asyncio.Event().wait()
+            except TimeoutError:
+                early[0] += clock.monotonic() < moment
+                assert early[0] < 9
+
+    async def main() -> None:
+        async with anyio.create_task_group() as group:
+            for moment in (359.9999999999891, 360.0, 360.0, 360.0, 360.0000000001):
+                group.start_soon(wait_until, moment)
+
+    clock.run(main)
+    assert early == [0]
+    assert clock.monotonic() == 360.0000000001
