@@ -115,22 +115,10 @@ def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[]
     return loops | {"uvloop": uvloop.new_event_loop} if both else loops
 
 
-@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in its own
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of parallel workers one runs all tests of the shared real control plane, and one those of elections on another.
-
-    The others stay with their file, whose fixtures are made once then; a file that is marked `spread` is dealt out
-    test by test.
-    """
     for item in items:
         if any(name.endswith("cluster") for name in getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.server)
-        if needs_the_real_cluster(item):
-            # Elections mostly wait for Leases to run out: beside the others, not behind them.
-            waits = item.nodeid.startswith("tests/elections/")
-            item.add_marker(pytest.mark.xdist_group("real elections" if waits else "real"))
-        elif item.get_closest_marker("spread") is None:
-            item.add_marker(pytest.mark.xdist_group(item.nodeid.split("::")[0]))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -198,7 +198,6 @@ def steps(script: bytes) -> Iterator[tuple[int, int]]:
 
 
 @pytest.mark.slow
-@pytest.mark.spread
 @pytest.mark.parametrize("part", range(PARTS))
 def test_the_queue_does_what_the_model_does_and_loses_nothing_in_ten_thousand_histories(part: int) -> None:
     finished = 0
