@@ -35,6 +35,9 @@ TURNS = 5
 # Frames of these are not where something was made.
 _INNER = ("/asyncio/", "/anyio/", "/threading.py", "/leftovers.py", "/concurrent/futures/", "/contextlib.py")
 _SITES = 3
+# uvloop closes a connection that is given up in its handshake, and lets the handshake's timer run out (it holds the
+# protocol and no socket; open sockets are looked for by number).
+_UVLOOPS_OWN = "SSLProtocol._start_handshake.<locals>.<lambda>"
 
 Site = tuple[tuple[CodeType, int], ...]
 
@@ -126,8 +129,9 @@ class LoopWatch:
             yield f"task {task.get_name()} {_doing(task)}, {spelled(self.tasks.get(task))}"
         for handle, made, callback in list(self.timers.values()):
             timer = handle()
-            if timer is not None and not timer.cancelled():
-                yield f"timer for {getattr(callback, '__qualname__', callback)}, {spelled(made)}"
+            name = getattr(callback, "__qualname__", callback)
+            if timer is not None and not timer.cancelled() and name != _UVLOOPS_OWN:
+                yield f"timer for {name}, {spelled(made)}"
         if not tasks:  # else they wait for these
             yield from self._waiters()
         yield from self._generators()

@@ -97,7 +97,7 @@ CONFIG_MAP = Kind("v1", "ConfigMap")
 
 def _crd() -> dict[str, Any]:
     """As manifests have it: a Service converts; the operator that runs here is reached by a URL instead."""
-    from kopylite.cli.crd import crds_of_app
+    from kopylite.devcluster.appcrds import crds_of_app
     from kopylite.deploy.hooks import converted
 
     [crd] = converted(crds_of_app(shop), [shop], "elsewhere")
