@@ -15,7 +15,7 @@ export PYTHONDONTWRITEBYTECODE :=
 QUICK := tests/test_architecture.py tests/test_exports.py tests/test_leftovers.py tests/properties tests/unit
 QUICK_SKIPS := $(addprefix --ignore=tests/unit/,apiserver cli testing app) --ignore-glob='tests/properties/test_apiserver_*'
 
-.PHONY: help setup check test test-quick test-all mutants conformance conformance-upstream conformance-testcmd zoo fmt demo dev bench lock clean
+.PHONY: help setup check test test-quick test-all mutants conformance conformance-upstream conformance-testcmd zoo fmt demo dev bench docs lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
@@ -31,7 +31,7 @@ $(STAMP): requirements-dev.lock pyproject.toml
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps -e .
 	@touch $(STAMP)
 
-check: setup ## format and lint (ruff), types (mypy strict), architecture
+check: setup docs ## format and lint (ruff), types (mypy strict), architecture, the docs site
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -82,8 +82,11 @@ fmt: setup ## format and apply the safe fixes
 
 lock: setup ## resolve requirements-dev.lock anew from pyproject.toml
 	$(BIN)/python -m pip install -q uv
-	$(BIN)/uv pip compile --universal --python-version 3.11 --group dev --extra dev --extra fast --extra socks \
+	$(BIN)/uv pip compile --universal --python-version 3.11 --group dev --group docs --extra dev --extra fast --extra socks \
 		--generate-hashes --no-emit-index-url -q pyproject.toml -o requirements-dev.lock
+
+docs: setup ## the docs site, in build/docs; a dead link or a page in no list ends it
+	@$(BIN)/sphinx-build -q -W --keep-going -d build/doctrees docs build/docs && echo "build/docs/index.html"
 
 clean: ## remove the virtual environment and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

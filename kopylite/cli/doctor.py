@@ -36,7 +36,7 @@ examples:
   kopylite doctor --output json | jq .findings     in CI
 
 It writes nothing to the cluster; each finding comes with commands or YAML that mend it. What these credentials may not
-read is told as "not checked", with the rule that is missing. All findings: docs/operations.md.
+read is told as "not checked", with the rule that is missing. All findings: docs/how-to/operate.md.
 
 exit codes:
     0  nothing found, or warnings only

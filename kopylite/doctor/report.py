@@ -13,7 +13,7 @@ VERSION = 1
 
 
 def as_json(diagnosis: Diagnosis) -> str:
-    """The diagnosis as one JSON document; docs/operations.md describes it."""
+    """The diagnosis as one JSON document; docs/how-to/operate.md describes it."""
     return json.dumps(to_wire(diagnosis), indent=2)
 
 

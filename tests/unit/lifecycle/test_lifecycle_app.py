@@ -460,7 +460,7 @@ async def test_included_apps_bring_all_of_it(server: TinyServer) -> None:
 
 
 async def test_a_manager_lives_in_the_lifespan_of_another_app(server: TinyServer) -> None:
-    """As in docs/guide.md: a web framework's lifespan is an async context manager, entered in its event loop."""
+    """As in docs/how-to/embed.md: a web framework's lifespan is an async context manager, entered in its event loop."""
     server.put("a")
     said: list[str] = []
     manager = Manager(made(said), server.config, QUIET)
