@@ -97,8 +97,8 @@ CONFIG_MAP = Kind("v1", "ConfigMap")
 
 def _crd() -> dict[str, Any]:
     """As manifests have it: a Service converts; the operator that runs here is reached by a URL instead."""
-    from kopylite.devcluster.appcrds import crds_of_app
     from kopylite.deploy.hooks import converted
+    from kopylite.devcluster.appcrds import crds_of_app
 
     [crd] = converted(crds_of_app(shop), [shop], "elsewhere")
     return crd
