@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+RELEASE := .release
 
 # Parallel test processes; 0 is none of them, for --pdb.
 JOBS ?= auto
@@ -15,7 +16,7 @@ export PYTHONDONTWRITEBYTECODE :=
 QUICK := tests/test_architecture.py tests/test_exports.py tests/test_leftovers.py tests/properties tests/unit
 QUICK_SKIPS := $(addprefix --ignore=tests/unit/,apiserver cli testing app) --ignore-glob='tests/properties/test_apiserver_*'
 
-.PHONY: help setup check test test-quick test-all mutants conformance conformance-upstream conformance-testcmd zoo fmt demo dev bench docs lock clean
+.PHONY: help setup check test test-quick test-all mutants conformance conformance-upstream conformance-testcmd zoo fmt demo dev bench docs api release-check matrix lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
@@ -80,13 +81,30 @@ fmt: setup ## format and apply the safe fixes
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-lock: setup ## resolve requirements-dev.lock anew from pyproject.toml
+api: setup ## write tests/public_api.txt anew, and say what has changed for programs
+	@$(BIN)/python -m tests.publicapi --write
+
+$(RELEASE)/.installed: requirements-release.lock
+	@test -d $(RELEASE) || $(PYTHON) -m venv $(RELEASE)
+	@echo "installing the locked tools for releases into $(RELEASE) ..."
+	@$(RELEASE)/bin/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-release.lock
+	@touch $@
+
+release-check: $(RELEASE)/.installed ## build wheel, sdist and SBOM, look into them, use them in new environments (minutes)
+	@$(RELEASE)/bin/python scripts/release_check.py $(ARGS)
+
+matrix: $(RELEASE)/.installed ## the quick tests on Python 3.11 to 3.14 and with the lowest dependencies (ARGS="3.13 lowest")
+	@$(RELEASE)/bin/python scripts/matrix.py $(ARGS)
+
+lock: setup ## resolve the two locks anew from pyproject.toml
 	$(BIN)/python -m pip install -q uv
 	$(BIN)/uv pip compile --universal --python-version 3.11 --group dev --group docs --extra dev --extra fast --extra socks \
 		--generate-hashes --no-emit-index-url -q pyproject.toml -o requirements-dev.lock
+	$(BIN)/uv pip compile --universal --python-version 3.11 --group release \
+		--generate-hashes --no-emit-index-url -q --no-annotate -o requirements-release.lock
 
 docs: setup ## the docs site, in build/docs; a dead link or a page in no list ends it
 	@$(BIN)/sphinx-build -q -W --keep-going -d build/doctrees docs build/docs && echo "build/docs/index.html"
 
 clean: ## remove the virtual environment and caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(RELEASE) .matrix dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
