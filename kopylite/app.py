@@ -6,11 +6,11 @@ import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
 from kopylite.checks import require_flag, require_shards
 from kopylite.client.selecting import SelectorLike
-from kopylite.controller import Channel, ControllerSpec, Periodic, Reconcile, SyncReconcile, Timer, Watch, watch
+from kopylite.controller import Channel, ControllerSpec, Periodic, Timer, Watch, watch
 from kopylite.errors import RegistrationError
 from kopylite.lifecycle import LifecycleDeclarations
 from kopylite.objects import Kind, kind_of
@@ -19,7 +19,10 @@ from kopylite.triggers.predicates import existence_changed
 from kopylite.webhooks import WebhookDeclarations
 from kopylite.workqueue import RateLimit
 
-ReconcileT = TypeVar("ReconcileT", bound=Reconcile | SyncReconcile)
+if TYPE_CHECKING:
+    from kopylite.controller import Reconcile, SyncReconcile
+
+ReconcileT = TypeVar("ReconcileT", bound="Reconcile | SyncReconcile")
 KindLike = Kind | type[Any]
 
 # It becomes the field manager and the user agent, and the start of the controllers' names.

@@ -11,16 +11,28 @@ from pathlib import Path
 import pytest
 
 import kopylite
+from kopylite.lazily import found_in
 
 SOURCE = Path(kopylite.__file__).read_text()
 
 
-def names_for_type_checkers() -> dict[str, str]:
+ROOMS = [
+    path.parent.name
+    for path in sorted(Path(kopylite.__file__).parent.glob("*/__init__.py"))
+    if "found_in(" in path.read_text()
+]
+
+
+def imported(statements: list[ast.stmt]) -> dict[str, str]:
+    """name -> module."""
+    found = [node for node in statements if isinstance(node, ast.ImportFrom) and (node.module or "")[:8] == "kopylite"]
+    return {alias.name: node.module or "" for node in found for alias in node.names}
+
+
+def names_for_type_checkers(source: str = SOURCE) -> dict[str, str]:
     """name -> module, from the imports that only a type checker sees."""
-    [block] = [node for node in ast.parse(SOURCE).body if isinstance(node, ast.If)]
-    return {
-        alias.name: node.module or "" for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names
-    }
+    [block] = [node for node in ast.parse(source).body if isinstance(node, ast.If)]
+    return imported(block.body)
 
 
 @pytest.mark.parametrize("name", kopylite.__all__)
@@ -31,6 +43,23 @@ def test_every_public_name_can_be_imported_and_documents_itself(name: str) -> No
 def test_type_checkers_see_the_names_that_programs_get() -> None:
     assert names_for_type_checkers() == kopylite._HOMES
     assert list(kopylite._HOMES) == kopylite.__all__
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_finds_the_names_that_type_checkers_see_when_they_are_asked_for(room: str) -> None:
+    module = importlib.import_module(f"kopylite.{room}")
+    source = Path(str(module.__file__)).read_text()
+    shown = names_for_type_checkers(source) | imported(ast.parse(source).body)
+    assert sorted(shown) == sorted(module.__all__)
+    for name, home in shown.items():
+        assert getattr(module, name) is getattr(importlib.import_module(home), name)
+    with pytest.raises(AttributeError, match=f"'kopylite.{room}' has no attribute 'Nothing'"):
+        _ = module.Nothing
+
+
+def test_a_name_that_is_also_a_module_of_its_room_is_not_left_for_later() -> None:
+    with pytest.raises(AssertionError, match="room"):
+        found_in("room", {"room.things": "Thing things"})
 
 
 @pytest.mark.parametrize(("name", "home"), kopylite._HOMES.items())
@@ -61,6 +90,24 @@ def test_importing_kopylite_loads_no_dependency_at_all() -> None:
     assert {name for name in loaded if name.startswith("kopylite")} == {"kopylite"}
 
 
-def test_declaring_an_operator_loads_neither_the_kubernetes_library_nor_a_server() -> None:
+# What only a running operator needs: its HTTP, its metrics, its caches and queues, and the embedded server.
+AT_WORK = {
+    "kubernetes_asyncio", "aiohttp", "prometheus_client", "yaml", "uvloop", "http.client", "kopylite.apiserver",
+    "kopylite.client.cached", "kopylite.client.transport", "kopylite.cache.store", "kopylite.controller.controller",
+    "kopylite.crds.schema", "kopylite.manager", "kopylite.serving", "kopylite.workqueue.queue",
+}  # fmt: skip
+# What none but those need who use it.
+ON_DEMAND = {
+    "kubernetes_asyncio", "cryptography", "kopylite.webhooks.service", "kopylite.apiserver",
+    "kopylite.deploy", "kopylite.doctor", "kopylite.sweep",
+}  # fmt: skip
+
+
+def test_declaring_an_operator_loads_nothing_that_only_a_running_one_needs() -> None:
     loaded = loaded_by("from kopylite import App, Context, CustomResource, Kind, Request, Result, Unstructured, watch")
-    assert not loaded & {"kubernetes_asyncio", "aiohttp.web", "prometheus_client", "kopylite.apiserver", "yaml"}
+    assert not loaded & AT_WORK
+
+
+def test_what_runs_an_operator_loads_nothing_that_only_some_need() -> None:
+    loaded = loaded_by("import kopylite.cli.run, kopylite.manager.manager, kopylite.manager.wiring")
+    assert not loaded & ON_DEMAND

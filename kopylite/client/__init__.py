@@ -2,21 +2,47 @@
 
 from __future__ import annotations
 
-from kopylite.client.api import Api, WriteListener
-from kopylite.client.cached import Client
-from kopylite.client.codec import LineSplitter, ListPage, decode_event, decode_list
-from kopylite.client.config import ClientConfig, load_config
-from kopylite.client.connecting import connect
-from kopylite.client.credentials import ClientIdentity, Credentials
-from kopylite.client.listwatch import ListWatch
-from kopylite.client.live import LiveClient
-from kopylite.client.permissions import MissingPermissions, Permission, missing_permission
-from kopylite.client.recent import CacheReader, Stored, StoreReader
-from kopylite.client.resources import Resources
-from kopylite.client.tls import TlsSettings
-from kopylite.client.transport import AiohttpTransport, ApiResponse, ApiStream, Transport
-from kopylite.client.upsert import Outcome
-from kopylite.client.verbs import ApiRequest, Preconditions, ResourceInfo, Selection, WriteOptions
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kopylite.client.api import Api, WriteListener
+    from kopylite.client.cached import Client
+    from kopylite.client.codec import LineSplitter, ListPage, decode_event, decode_list
+    from kopylite.client.config import ClientConfig, load_config
+    from kopylite.client.connecting import connect
+    from kopylite.client.credentials import ClientIdentity, Credentials
+    from kopylite.client.listwatch import ListWatch
+    from kopylite.client.live import LiveClient
+    from kopylite.client.permissions import MissingPermissions, Permission, missing_permission
+    from kopylite.client.recent import CacheReader, Stored, StoreReader
+    from kopylite.client.resources import Resources
+    from kopylite.client.tls import TlsSettings
+    from kopylite.client.transport import AiohttpTransport, ApiResponse, ApiStream, Transport
+    from kopylite.client.upsert import Outcome
+    from kopylite.client.verbs import ApiRequest, Preconditions, ResourceInfo, Selection, WriteOptions
+else:
+    from kopylite.lazily import found_in
+
+    __getattr__ = found_in(
+        __name__,
+        {
+            "kopylite.client.api": "Api WriteListener",
+            "kopylite.client.cached": "Client",
+            "kopylite.client.codec": "LineSplitter ListPage decode_event decode_list",
+            "kopylite.client.config": "ClientConfig load_config",
+            "kopylite.client.connecting": "connect",
+            "kopylite.client.credentials": "ClientIdentity Credentials",
+            "kopylite.client.listwatch": "ListWatch",
+            "kopylite.client.live": "LiveClient",
+            "kopylite.client.permissions": "MissingPermissions Permission missing_permission",
+            "kopylite.client.recent": "CacheReader Stored StoreReader",
+            "kopylite.client.resources": "Resources",
+            "kopylite.client.tls": "TlsSettings",
+            "kopylite.client.transport": "AiohttpTransport ApiResponse ApiStream Transport",
+            "kopylite.client.upsert": "Outcome",
+            "kopylite.client.verbs": "ApiRequest Preconditions ResourceInfo Selection WriteOptions",
+        },
+    )
 
 __all__ = [
     "AiohttpTransport",

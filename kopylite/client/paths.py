@@ -16,7 +16,6 @@ from typing import Any
 import msgspec
 
 from kopylite.boundary import show
-from kopylite.crds.schema import SchemaWarning, schema_of
 from kopylite.errors import RegistrationError, UsageError
 from kopylite.objects import CustomResource, Kind, ObjectMeta
 
@@ -88,6 +87,8 @@ def top_reader(first: str) -> Callable[[bytes], Any]:
 @cache
 def _schema(kind: type[Any]) -> Mapping[str, Any]:
     """The schema of a class; {} where none can be made: then nothing is known of its fields."""
+    from kopylite.crds.schema import SchemaWarning, schema_of  # needed by few, and a tenth of what an import costs
+
     texts: dict[str, Any] = {"type": "string"}
     try:
         with warnings.catch_warnings():

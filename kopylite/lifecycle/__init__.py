@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from kopylite.lifecycle.declarations import LifecycleDeclarations
-from kopylite.lifecycle.spec import CheckSpec, LifecycleHook, LifePlan, TaskSpec
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kopylite.lifecycle.declarations import LifecycleDeclarations
+    from kopylite.lifecycle.spec import CheckSpec, LifecycleHook, LifePlan, TaskSpec
+else:
+    from kopylite.lazily import found_in
+
+    __getattr__ = found_in(
+        __name__,
+        {
+            "kopylite.lifecycle.declarations": "LifecycleDeclarations",
+            "kopylite.lifecycle.spec": "CheckSpec LifecycleHook LifePlan TaskSpec",
+        },
+    )
 
 __all__ = ["CheckSpec", "LifePlan", "LifecycleDeclarations", "LifecycleHook", "TaskSpec"]

@@ -27,6 +27,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import anyio
 
@@ -51,18 +52,10 @@ from kopylite.manager.recorded import RecordedTransport, RequestRecorder
 from kopylite.manager.webhooks import hook_config, served, webhook_service
 from kopylite.metrics import Metrics
 from kopylite.observers import ClientObserver
-from kopylite.serving import (
-    Address,
-    Answer,
-    Check,
-    HttpServer,
-    Query,
-    guarded,
-    probe,
-    servers_of,
-    wants,
-)
-from kopylite.webhooks.service import WebhookService
+from kopylite.serving import Address, Answer, Check, HttpServer, Query, guarded, probe, servers_of, wants
+
+if TYPE_CHECKING:
+    from kopylite.webhooks.service import WebhookService
 
 logger = logging.getLogger("kopylite.manager")
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Seque
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
@@ -18,7 +18,9 @@ from kopylite.manager.options import Options
 from kopylite.metrics import Metrics
 from kopylite.reconcile import Environment
 from kopylite.serving import parse_address
-from kopylite.webhooks.service import WebhookService, WebhookSettings
+
+if TYPE_CHECKING:
+    from kopylite.webhooks.service import WebhookService
 
 # No API server lets in as many requests at a time: with a limit that calls can reach, they would wait for connections
 # of others, which wait for them.
@@ -48,6 +50,8 @@ def webhook_service(
     address = parse_address(options.webhook_address)
     if address is None:
         raise UsageError("--webhook-address off: the App has webhooks, and nothing could be written without them")
+    from kopylite.webhooks.service import WebhookService, WebhookSettings  # with its server: most Apps have no webhooks
+
     settings = WebhookSettings(
         address=address,
         shared=options.webhook_shared,

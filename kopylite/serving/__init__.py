@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
-from kopylite.serving.address import OFF, Address, parse_address
-from kopylite.serving.postserver import PostHandler, PostServer
-from kopylite.serving.probes import Check, guarded, probe, wants
-from kopylite.serving.routes import Answer, Query, RouteHandler
-from kopylite.serving.server import HttpServer, servers_of
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kopylite.serving.address import OFF, Address, parse_address
+    from kopylite.serving.postserver import PostHandler, PostServer
+    from kopylite.serving.probes import Check, guarded, probe, wants
+    from kopylite.serving.routes import Answer, Query, RouteHandler
+    from kopylite.serving.server import HttpServer, servers_of
+else:
+    from kopylite.lazily import found_in
+
+    __getattr__ = found_in(
+        __name__,
+        {
+            "kopylite.serving.address": "OFF Address parse_address",
+            "kopylite.serving.postserver": "PostHandler PostServer",
+            "kopylite.serving.probes": "Check guarded probe wants",
+            "kopylite.serving.routes": "Answer Query RouteHandler",
+            "kopylite.serving.server": "HttpServer servers_of",
+        },
+    )
 
 __all__ = [
     "OFF",

@@ -7,9 +7,10 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kopylite.cache import Record
+if TYPE_CHECKING:
+    from kopylite.cache import Record
 
 PAUSED: Final = "kopylite.dev/paused"
 RECONCILE_AT: Final = "kopylite.dev/reconcile-at"

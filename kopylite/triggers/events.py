@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from kopylite.cache import Delta, Record
+if TYPE_CHECKING:
+    from kopylite.cache import Delta, Record
 
 
 class EventType(Enum):

@@ -10,15 +10,18 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kopylite.boundary import name_of, show
-from kopylite.cache import Record, parse_label_selector
+from kopylite.cache import parse_label_selector
 from kopylite.client.selecting import SelectorLike, label_selector_text
 from kopylite.errors import RegistrationError
 from kopylite.objects import Kind
 from kopylite.objects.selectors import Selector
 from kopylite.triggers.events import Event, EventType
+
+if TYPE_CHECKING:
+    from kopylite.cache import Record
 
 T = TypeVar("T")
 
