@@ -77,6 +77,9 @@ bench: setup ## beside kubernetes_asyncio, asyncio.Queue and a real API server: 
 	$(BIN)/python -m tests.bench.bench_apiserver --quick
 	$(BIN)/python -m tests.bench.bench_stalls
 
+bench-check: setup ## has a step of the runtime become dearer? counts calls, which no busy machine changes (a minute)
+	@$(BIN)/python -m tests.bench.check
+
 fmt: setup ## format and apply the safe fixes
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
