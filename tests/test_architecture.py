@@ -7,7 +7,7 @@ import functools
 import re
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
@@ -120,6 +120,26 @@ MAX_FUNCTION_LINES = 50
 FORBIDDEN_NAMES = {"utils", "helpers", "common", "base", "types", "misc"}
 
 
+def for_each(paths: Callable[[], list[Path]]) -> Callable[[Callable[[Path], None]], Callable[[], None]]:
+    """One test for all modules, which tells every one that breaks the rule: a test each were thousands to collect."""
+
+    def of_all(rule: Callable[[Path], None]) -> Callable[[], None]:
+        def test() -> None:
+            broken = []
+            for path in paths():
+                try:
+                    rule(path)
+                except AssertionError as error:
+                    broken.append(f"{relative(path)}: {error}")
+            assert not broken, "\n".join(broken)
+
+        test.__name__, test.__doc__ = rule.__name__, rule.__doc__
+        return test
+
+    return of_all
+
+
+@functools.cache
 def modules() -> list[Path]:
     return sorted(PACKAGE.rglob("*.py"))
 
@@ -137,20 +157,30 @@ def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text())
 
 
-def in_type_checking(tree: ast.Module) -> set[int]:
+@functools.cache
+def nodes_of(path: Path) -> list[ast.AST]:
+    return list(ast.walk(tree_of(path)))
+
+
+@functools.cache
+def in_type_checking(path: Path) -> set[int]:
     """ids of the nodes that only a type checker sees."""
     hidden: set[int] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+    for node in nodes_of(path):
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
             hidden.update(id(inner) for inner in ast.walk(node))
     return hidden
 
 
-def imports_of(path: Path) -> Iterator[str]:
-    tree = tree_of(path)
-    hidden = in_type_checking(tree)
+@functools.cache
+def imports_of(path: Path) -> tuple[str, ...]:
+    return tuple(_imports_of(path))
+
+
+def _imports_of(path: Path) -> Iterator[str]:
+    hidden = in_type_checking(path)
     package = ["kopylite", *path.relative_to(PACKAGE).parts[:-1]]
-    for node in ast.walk(tree):
+    for node in nodes_of(path):
         if id(node) in hidden:
             continue
         if isinstance(node, ast.Import):
@@ -177,7 +207,7 @@ def apiserver_rank(room: str) -> int:
     raise AssertionError(f"room {room!r} has no place in APISERVER_LAYERS")
 
 
-@pytest.mark.parametrize("path", modules(), ids=relative)
+@for_each(modules)
 def test_a_room_imports_only_rooms_below_it(path: Path) -> None:
     room = room_of(path)
     if room in ("__init__", "__main__"):
@@ -200,7 +230,7 @@ def apiserver_modules() -> list[Path]:
     return [path for path in modules() if room_of(path) == "apiserver" and path != PACKAGE / "apiserver/__init__.py"]
 
 
-@pytest.mark.parametrize("path", apiserver_modules(), ids=relative)
+@for_each(apiserver_modules)
 def test_a_room_of_the_embedded_server_imports_only_rooms_below_it(path: Path) -> None:
     room = path.relative_to(PACKAGE / "apiserver").parts[0].removesuffix(".py")
     for name in imports_of(path):
@@ -211,7 +241,7 @@ def test_a_room_of_the_embedded_server_imports_only_rooms_below_it(path: Path) -
             assert apiserver_rank(other) < apiserver_rank(room), f"{relative(path)} ({room}) imports {other}"
 
 
-@pytest.mark.parametrize("path", modules(), ids=relative)
+@for_each(modules)
 def test_each_dependency_has_one_door(path: Path) -> None:
     name = relative(path)
     for imported in imports_of(path):
@@ -231,20 +261,20 @@ def pure_modules() -> list[Path]:
     ]
 
 
-@pytest.mark.parametrize("path", pure_modules(), ids=relative)
+@for_each(pure_modules)
 def test_a_pure_module_has_no_await_no_clock_and_no_io(path: Path) -> None:
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         assert not isinstance(node, (ast.Await, ast.AsyncFor, ast.AsyncWith)), f"line {getattr(node, 'lineno', 0)}"
     impure = {name.split(".")[0] for name in imports_of(path)} & IMPURE_MODULES
     assert not impure, f"{relative(path)} imports {sorted(impure)}"
 
 
-@pytest.mark.parametrize("path", modules(), ids=relative)
+@for_each(modules)
 def test_modules_and_functions_stay_small(path: Path) -> None:
     assert path.stem not in FORBIDDEN_NAMES, f"{relative(path)}: name it after what it holds"
     lines = len(path.read_text().splitlines())
     assert lines <= MAX_MODULE_LINES, f"{relative(path)} has {lines} lines"
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             size = (node.end_lineno or 0) - node.lineno + 1
             if ast.get_docstring(node):
@@ -283,11 +313,16 @@ def test_a_name_of_a_class_means_one_thing() -> None:
     assert repeated.keys() == SHARED_NAMES.keys(), repeated
 
 
-@pytest.mark.parametrize("path", modules(), ids=relative)
+@for_each(modules)
 def test_a_logger_of_a_module_is_called_logger(path: Path) -> None:
     for node in tree_of(path).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.value).startswith("logging.getLogger("):
             assert ast.unparse(node.targets[0]) == "logger", f"{relative(path)}:{node.lineno}"
+
+
+@functools.cache
+def module_names() -> set[str]:
+    return {module_name(path) for path in modules()}
 
 
 def module_name(path: Path) -> str:
@@ -296,9 +331,8 @@ def module_name(path: Path) -> str:
 
 
 def top_level_imports(path: Path) -> set[str]:
-    known = {module_name(p) for p in modules()}
     tree = tree_of(path)
-    hidden = in_type_checking(tree)
+    hidden = in_type_checking(path)
     found: set[str] = set()
     for node in tree.body:
         if id(node) in hidden:
@@ -308,7 +342,7 @@ def top_level_imports(path: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             found.add(node.module)
             found.update(f"{node.module}.{alias.name}" for alias in node.names)
-    return found & known
+    return found & module_names()
 
 
 def test_there_are_no_import_cycles() -> None:
@@ -327,10 +361,12 @@ def test_there_are_no_import_cycles() -> None:
         visit(name, ())
 
 
-@pytest.mark.parametrize("path", modules(), ids=relative)
+@for_each(modules)
 def test_tasks_are_born_only_in_task_groups(path: Path) -> None:
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         if isinstance(node, ast.Call):
+            if getattr(node.func, "attr", getattr(node.func, "id", "")) not in ("create_task", "ensure_future"):
+                continue
             called = ast.unparse(node.func)
             assert not called.endswith(("asyncio.create_task", "ensure_future")), f"{relative(path)}:{node.lineno}"
             assert called != "loop.create_task", f"{relative(path)}:{node.lineno}"
@@ -367,7 +403,7 @@ def distribution(requirement: str) -> str:
     return re.sub(r"[-_.]+", "-", re.split(r"[\s<>=!~;\[]", requirement)[0]).lower()
 
 
-@pytest.mark.parametrize("path", modules(), ids=relative)
+@for_each(modules)
 def test_what_is_imported_is_declared(path: Path) -> None:
     project = project_table()
     declared = {distribution(requirement) for requirement in project["dependencies"]}
@@ -415,12 +451,12 @@ GUARDS = {"read", "Guard", "in_fresh_context"}
 
 
 def functions_of(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    yield from (node for node in ast.walk(tree_of(path)) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)))
+    yield from (node for node in nodes_of(path) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)))
 
 
 def guarded_names(path: Path) -> set[str]:
     """The functions that a module hands to a guard instead of calling them."""
-    calls = [node for node in ast.walk(tree_of(path)) if isinstance(node, ast.Call)]
+    calls = [node for node in nodes_of(path) if isinstance(node, ast.Call)]
     handed = [arg for call in calls if ast.unparse(call.func) in GUARDS for arg in call.args]
     inner = [arg.args[0] if isinstance(arg, ast.Call) and arg.args else arg for arg in handed]
     return {ast.unparse(arg).removeprefix("self.") for arg in inner}
@@ -491,7 +527,7 @@ CALLED_FROM_OUTSIDE = {
 
 def names_read(path: Path) -> Iterator[str]:
     """Every name that a module uses, in texts too: registries and messages to pydantic name functions by a text."""
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             yield node.id
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
@@ -506,13 +542,13 @@ def names_defined(path: Path) -> Iterator[str]:
     """Functions, methods, classes and constants; not what a decorator, a base of another package or a name made at run
     time calls."""
     tree = tree_of(path)
-    for node in tree.body:
-        if isinstance(node, ast.Assign | ast.AnnAssign):
-            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+    for statement in tree.body:
+        if isinstance(statement, ast.Assign | ast.AnnAssign):
+            target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
             if isinstance(target, ast.Name):
                 yield target.id
     called = "getattr(" in path.read_text()
-    for node in ast.walk(tree):
+    for node in nodes_of(path):
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) or path.name == "jsonschema.py":
             continue
         registered = any("." in ast.unparse(one) for one in node.decorator_list)
