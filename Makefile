@@ -7,7 +7,7 @@ RELEASE := .release
 
 # Parallel test processes; 0 is none of them, for --pdb.
 JOBS ?= auto
-PARALLEL := -n $(JOBS) --dist loadfile
+PARALLEL := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 # yes: tests that failed beside others are asked once more, alone. A run that broke off is not.
 ONCE_MORE ?=
 # Many tests start kopylite as a process; without its byte code each would compile it anew.

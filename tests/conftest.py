@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -115,10 +116,38 @@ def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[]
     return loops | {"uvloop": uvloop.new_event_loop} if both else loops
 
 
+# The first of parallel processes: what compares a whole server, before other tests have put their kinds there, and files
+# that take longest, by measured CPU; begun late, one of them would keep one process at work while others are idle.
+FIRST = (
+    "tests/conformance/test_openapi_protobuf.py",
+    "tests/conformance/test_bootstrap_objects.py",
+    "tests/conformance/test_likeness.py",
+    "tests/conformance/test_kubectl.py",
+    "tests/conformance/test_kinds.py",
+    "tests/conformance/test_myapp_sample.py",
+    "tests/conformance/test_fuzz_codes.py",
+    "tests/conformance/test_objects_zoo.py",
+    "tests/elections/test_processes.py",
+    "tests/elections/test_shards.py",
+    "tests/integration/test_deployed_rights.py",
+    "tests/properties/test_leaderelection_roster.py",
+)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Parallel processes take files in this order; those of the real server come last, as it eats while it is there."""
+    real, size = set(), Counter(item.location[0] for item in items)
     for item in items:
         if any(name.endswith("cluster") for name in getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.server)
+        if needs_the_real_cluster(item) or item.get_closest_marker("realserver") is not None:
+            real.add(item.location[0])
+
+    def turn(item: pytest.Item) -> tuple[bool, int, int, str]:
+        file = item.location[0]
+        return file in real, FIRST.index(file) if file in FIRST else len(FIRST), -size[file], file
+
+    items.sort(key=turn)
 
 
 @pytest.hookimpl(wrapper=True)

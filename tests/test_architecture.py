@@ -130,8 +130,9 @@ def for_each(paths: Callable[[], list[Path]]) -> Callable[[Callable[[Path], None
                 try:
                     rule(path)
                 except AssertionError as error:
-                    broken.append(f"{relative(path)}: {error}")
-            assert not broken, "\n".join(broken)
+                    broken.append(f"{relative(path)}: {str(error).splitlines()[0]}")
+            if broken:
+                pytest.fail("\n".join(broken), pytrace=False)
 
         test.__name__, test.__doc__ = rule.__name__, rule.__doc__
         return test
