@@ -116,8 +116,8 @@ def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[]
     return loops | {"uvloop": uvloop.new_event_loop} if both else loops
 
 
-# The first of parallel processes: what compares a whole server, before other tests have put their kinds there, and files
-# that take longest, by measured CPU; begun late, one of them would keep one process at work while others are idle.
+# The first of parallel processes: what compares a whole server, before other tests have put their kinds there, and the
+# files that take longest, by measured CPU: begun late, one of them would keep one process at work, and others idle.
 FIRST = (
     "tests/conformance/test_openapi_protobuf.py",
     "tests/conformance/test_bootstrap_objects.py",
