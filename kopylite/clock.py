@@ -45,8 +45,7 @@ class SystemClock:
 
     __slots__ = ()
 
-    def monotonic(self) -> float:
-        return time.monotonic()
+    monotonic = staticmethod(time.monotonic)  # without a step between: a reconcile asks eight times
 
     def elapsed(self) -> float:
         return time.clock_gettime(_BOOTTIME) if _BOOTTIME is not None else time.monotonic()

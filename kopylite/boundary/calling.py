@@ -100,7 +100,7 @@ def in_fresh_context(function: Callable[P, Awaitable[T]], *args: P.args, **kwarg
     """
     run = copy_context().run
     awaitable = run(function, *args, **kwargs)
-    if inspect.iscoroutine(awaitable):
+    if type(awaitable) is types.CoroutineType:
         steps: Any = awaitable
     elif hasattr(awaitable, "__await__"):
         steps = awaitable.__await__()

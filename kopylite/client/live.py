@@ -346,6 +346,8 @@ def object_key(key: str | HasKey, namespace: str = "") -> ObjectKey:
     found = key if isinstance(key, ObjectKey) else named_key(key)
     if found is None:
         raise UsageError(f"{show(key)} names no object; give a name with namespace=, a Request, or an object")
+    if not namespace:
+        return found
     return ObjectKey(namespace or found.namespace, found.name)
 
 

@@ -109,7 +109,8 @@ class Settler:
     ) -> None:
         """Arrange the next run of `request`, count the finished one, and log it if it failed."""
         self.runs += 1
-        self.slowest = max(self.slowest, (seconds, request), key=lambda run: run[0])
+        if seconds > self.slowest[0]:
+            self.slowest = (seconds, request)
         if self._in_scope is not None and not self._in_scope(request):
             self._let_go(context, request, settlement, error, seconds)
             return

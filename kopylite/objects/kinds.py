@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kopylite.errors import RegistrationError
@@ -28,6 +28,9 @@ class Kind:
         plural: the resource name in URLs; None: the server is asked (discovery).
         namespaced: the scope; None: the server is asked.
 
+    Attributes:
+        group_kind: group and kind, made once, since each read asks for it.
+
     Raises:
         RegistrationError: `api_version` cannot be one; groups and versions have no capital letters.
     """
@@ -36,6 +39,7 @@ class Kind:
     kind: str
     plural: str | None = None
     namespaced: bool | None = None
+    group_kind: GroupKind = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.api_version != self.api_version.lower() or self.api_version.count("/") > 1:
@@ -46,6 +50,7 @@ class Kind:
                 f"Kind({self.api_version!r}, {self.kind!r}): the first is no apiVersion, which has no capitals and at "
                 f"most one slash. Did you mean {hint}?"
             )
+        object.__setattr__(self, "group_kind", GroupKind(self.group, self.kind))
 
     @property
     def group(self) -> str:
@@ -54,10 +59,6 @@ class Kind:
     @property
     def version(self) -> str:
         return self.api_version.rpartition("/")[2]
-
-    @property
-    def group_kind(self) -> GroupKind:
-        return GroupKind(self.group, self.kind)
 
     def __repr__(self) -> str:
         more = [repr(value) for value in (self.plural, self.namespaced) if value is not None]

@@ -75,6 +75,9 @@ class Result:
 
     def __post_init__(self) -> None:
         after = self.requeue_after
+        plain = self.requeue is False and self.priority is None and self.hold is False
+        if plain and (type(after) is float or type(after) is int) and 0 <= after <= LARGEST:
+            return  # as nearly all are
         if not isinstance(after, int | float | timedelta):
             raise UsageError(f"Result(requeue_after={show(after)}): give seconds as a number, or a timedelta")
         if isinstance(after, bool) or (isinstance(after, float) and not math.isfinite(after)):

@@ -7,6 +7,7 @@ import random
 import time
 from typing import Any
 
+from kopylite.clock import SystemClock
 from kopylite.testing.clock import VirtualClock
 
 _REAL = datetimes.datetime
@@ -22,6 +23,7 @@ def patch_clocks(clock: VirtualClock, seed: int) -> None:
     time.time_ns = lambda: int(clock.now().timestamp() * 1e9)
     time.monotonic = time.perf_counter = clock.monotonic
     time.monotonic_ns = time.perf_counter_ns = lambda: int(clock.monotonic() * 1e9)
+    SystemClock.monotonic = staticmethod(clock.monotonic)  # it holds on to time's own
     time.sleep = lambda seconds: clock.advance(float(seconds))
 
     class Metaclass(type):
