@@ -41,6 +41,7 @@ def test_a_sample_explains_itself_with_files_that_exist(folder: Path) -> None:
     assert f"samples.{folder.name}.operator:app" in readme or f"samples/{folder.name}/operator.py" in readme
     for manifest in folder.glob("*.yaml"):
         assert f"samples/{folder.name}/{manifest.name}" in readme
+    assert f"python -m kopylite sweep samples.{folder.name}." in readme
 
 
 def a_sample(path: str, namespace: str) -> Unstructured:

@@ -12,11 +12,10 @@ from kopylite.manager import Manager, Options
 from kopylite.reconcile.effects import EFFECTS, EffectWatcher
 from kopylite.sweep.source import AppSource
 from kopylite.sweep.transport import Link
+from kopylite.sweep.webhooks import WithoutWebhooks
 from kopylite.workqueue import QueueStatistics
 
-OPTIONS = Options(
-    metrics_address="off", health_address="off", grace_period=1.0, leader_election=False, webhook_manage=False
-)
+OPTIONS = Options(metrics_address="off", health_address="off", grace_period=1.0, leader_election=False)
 
 
 class Incarnation:
@@ -48,9 +47,14 @@ class Incarnation:
         EFFECTS.set(self._effects)
         with self._scope:
             try:
-                app = self._source.load()
+                app = WithoutWebhooks(self._source.load())
                 self.manager = Manager(
-                    app, self.link.config(), OPTIONS, clock=self._clock, connect=self.link.connect, reports=False
+                    app,
+                    self.link.config(),
+                    OPTIONS,
+                    clock=self._clock,
+                    connect=self.link.connect,
+                    reports=False,
                 )
                 await self.manager.run()
             except Exception as error:

@@ -27,6 +27,7 @@ from kopylite.sweep.scene import Scene, StepFailed
 from kopylite.sweep.source import AppSource
 from kopylite.sweep.states import Objects
 from kopylite.sweep.trace import OPERATOR, Trace, TraceEntry
+from kopylite.sweep.webhooks import register_webhooks
 from kopylite.sweep.world import SweepWorld
 from kopylite.testing.clock import VirtualClock
 
@@ -87,7 +88,7 @@ class SweepRun:
         """The longest time between two changes of one step, in virtual seconds."""
         times: dict[int, list[float]] = {}
         for entry in self.trace.entries:
-            if entry.kind in ("change", "effect", "step"):
+            if entry.kind in ("change", "step") or (entry.kind == "effect" and entry.changed):
                 times.setdefault(entry.step, []).append(entry.time)
         return max((b - a for each in times.values() for a, b in itertools.pairwise(each)), default=0.0)
 
@@ -115,6 +116,7 @@ def prepare(source: AppSource, scenario: Scenario) -> Prepared:
                 except KopyliteError as error:
                     raise UsageError(f"{scenario.name}: CustomResourceDefinition {crd.name}: {error}") from error
             await clock.sleep(5.0)
+            await register_webhooks(source.app, client)
 
     clock.run(main)
     return Prepared(source, scenario, store.fork(), clock, store.version)

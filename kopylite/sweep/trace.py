@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-OPERATOR, SCENARIO, SIMULATOR, SERVER = "operator", "scenario", "simulator", "server"
+OPERATOR, SCENARIO, SIMULATOR, SERVER, WEBHOOKS = "operator", "scenario", "simulator", "server", "webhooks"
 # What may be written for ever, and what no two runs have alike.
 NOISE = frozenset({"events", "events.events.k8s.io", "leases.coordination.k8s.io"})
 
@@ -60,7 +60,7 @@ class TraceEntry:
         text: for people.
         status: of the answer to a write.
         frames: the user's code that asked for a write, innermost first.
-        changed: of a write: whether it changed anything.
+        changed: of a write: whether it changed anything; of a call: whether it is no repeat of one with the same key.
         key: of a change: "storage namespace/name".
         change: of a change: ADDED, MODIFIED or DELETED; `before` and `after` are the object then.
         effect: of a call that left the cluster: its name, its arguments, and its key, as texts.

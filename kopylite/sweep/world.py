@@ -29,8 +29,9 @@ from kopylite.reconcile.effects import EffectCall
 from kopylite.sweep.frames import users_frames
 from kopylite.sweep.incarnation import Incarnation
 from kopylite.sweep.source import AppSource
-from kopylite.sweep.trace import NOISE, OPERATOR, SCENARIO, SERVER, SIMULATOR, Point, Trace, TraceEntry
+from kopylite.sweep.trace import NOISE, OPERATOR, SCENARIO, SERVER, SIMULATOR, WEBHOOKS, Point, Trace, TraceEntry
 from kopylite.sweep.transport import Link, MemoryTransport
+from kopylite.sweep.webhooks import answer_webhooks
 from kopylite.testing.clock import VirtualClock
 
 # Who makes the request that is answered now.
@@ -78,6 +79,7 @@ class SweepWorld:
         self._source = source
         self._simulate = simulate
         self._counted: dict[tuple[str, ...], int] = {}
+        self._called: set[tuple[str, str, str]] = set()
         self._began = clock.monotonic()
         self._wanted = False
         self._restarts = anyio.Event()
@@ -100,6 +102,7 @@ class SweepWorld:
     @contextlib.asynccontextmanager
     async def lived(self) -> AsyncIterator[None]:
         """The world without the operator, as long as the block runs."""
+        answer_webhooks(self._source.app, self.server, self.client(WEBHOOKS), self.clock)
         async with self.server, anyio.create_task_group() as self.tasks:
             self.server.world.store.observers.append(self._observe)
             if self._simulate:
@@ -219,7 +222,10 @@ class SweepWorld:
         arguments = ", ".join(f"{name}={value!r}" for name, value in call.arguments.items())
         entry = self.note("effect", OPERATOR, f"calls {call.name}({arguments})", frames=users_frames(), key=call.name)
         entry.effect = (call.name, arguments, "" if call.key is None else repr(call.key))
-        self.last_write = self.clock.monotonic()
+        entry.changed = call.key is None or entry.effect not in self._called
+        self._called.add(entry.effect)
+        if entry.changed:  # a second look at what is done already is no work
+            self.last_write = self.clock.monotonic()
         return self.on_effect(entry, call)
 
     def last_error(self, after: float) -> str:

@@ -125,6 +125,9 @@ class WebhookService:
         owners: the Apps that have webhooks, each with the environment of its contexts.
         observe: told of each call: see PostServer.
         on_crash: told of each function that failed: True for a converter.
+
+    Attributes:
+        handlers: by path; they answer also where nothing listens.
     """
 
     def __init__(
@@ -147,9 +150,9 @@ class WebhookService:
         self._context: ssl.SSLContext = new_context()
         self._pair: ServingPair | None = None
         self._state = _State("the certificate has not been read yet", "not applied yet" if settings.manage else None)
-        handlers = self._handlers(owners)
+        self.handlers = self._handlers(owners)
         self.server = PostServer(
-            settings.address, handlers, self._context, observe=observe, now=clock.monotonic,
+            settings.address, self.handlers, self._context, observe=observe, now=clock.monotonic,
             setting="--webhook-address", shared=settings.shared,
             limits={CONVERT_PATH: MAX_CONVERSION} if self._converters else None,
         )  # fmt: skip

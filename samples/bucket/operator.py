@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 
 import aiohttp
@@ -16,6 +17,7 @@ from kopylite import (
     Request,
     Result,
     Unstructured,
+    effect,
     finalize,
     set_condition,
 )
@@ -41,10 +43,10 @@ app = App("bucket")
 
 @app.reconciler(Bucket, workers=4, timeout=60)
 async def reconcile(ctx: Context, request: Request) -> Result | None:
-    if await finalize(ctx, Bucket, FINALIZER, delete_from_store):
+    if await finalize(ctx, Bucket, FINALIZER, delete):
         return None
     bucket = await ctx.client.get(Bucket, request)
-    url, problem = await put_into_store(bucket)
+    url, problem = await put_into_store(bucket.uid, bucket.spec.region)
     ready = Condition(
         type="Ready",
         status="False" if problem else "True",
@@ -59,25 +61,30 @@ async def reconcile(ctx: Context, request: Request) -> Result | None:
     return Result(requeue_after=30 if problem else 600)  # the store tells nobody when a bucket is lost
 
 
-async def put_into_store(bucket: Bucket) -> tuple[str | None, str]:
+async def delete(ctx: Context, bucket: Unstructured) -> None:
+    await delete_from_store(bucket.uid)
+
+
+@effect(key="uid")
+async def put_into_store(uid: str, region: str) -> tuple[str | None, str]:
     """Make the bucket, or find it made: its URL, and what the store has against it.
 
     The uid names it: it was there before the bucket, and a new object of an old name is another bucket.
     """
-    async with store() as session, session.put(f"/buckets/{bucket.uid}", json={"region": bucket.spec.region}) as reply:
-        if reply.status == 422:
-            return None, await reply.text()
-        reply.raise_for_status()  # the store is ill: an exception, and so the next try comes by itself
-        return (await reply.json())["url"], ""
+    status, text = await ask_store("PUT", f"/buckets/{uid}", {"region": region})
+    return (None, text) if status == 422 else (json.loads(text)["url"], "")
 
 
-async def delete_from_store(ctx: Context, bucket: Unstructured) -> None:
+@effect(key="uid")
+async def delete_from_store(uid: str) -> None:
     """Called until it succeeds, so a bucket that is gone already is as good."""
-    async with store() as session, session.delete(f"/buckets/{bucket.uid}") as reply:
-        if reply.status != 404:
+    await ask_store("DELETE", f"/buckets/{uid}")
+
+
+async def ask_store(method: str, path: str, body: dict[str, str] | None = None) -> tuple[int, str]:
+    """A status and a text; where the store is ill, an exception, and so the next try comes by itself."""
+    url = os.environ.get("STORE_URL", "http://127.0.0.1:9000")
+    async with aiohttp.ClientSession(url) as session, session.request(method, path, json=body) as reply:
+        if reply.status not in (404, 422):
             reply.raise_for_status()
-
-
-def store() -> aiohttp.ClientSession:
-    """A session with the object store."""
-    return aiohttp.ClientSession(os.environ.get("STORE_URL", "http://127.0.0.1:9000"), raise_for_status=False)
+        return reply.status, await reply.text()

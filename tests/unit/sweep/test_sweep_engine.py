@@ -8,7 +8,7 @@ import pytest
 
 from kopylite import App
 from kopylite.errors import UsageError
-from kopylite.sweep import FaultPlan, Scenario, Scene, Step, assert_idempotent, sweep
+from kopylite.sweep import FaultPlan, Scenario, Step, assert_idempotent, sweep
 from kopylite.testing import VirtualClock
 from tests.unit.sweep import operators
 from tests.unit.sweep.operators import CRD, a_thing
@@ -66,16 +66,6 @@ async def test_a_call_that_leaves_the_cluster_twice_is_counted_unless_it_has_a_k
     assert "twice instead of once" in finding.sentence
     report = await sweep(operators.mails_with_key, SCENARIO, faults="effect", jobs=1)
     assert not report.findings, report
-
-
-async def test_a_function_can_be_the_scenario() -> None:
-    async def scenario(scene: Scene) -> None:
-        await scene.apply(a_thing())
-        await scene.quiet()
-        assert await scene.client.live.find(operators.Secret, "a", namespace="default") is not None
-
-    report = await sweep(operators.bug, Scenario(play=scenario, crds=(CRD,)), faults="crash", jobs=1)
-    assert [finding.object for finding in report.findings] == ["Secret default/a"]
 
 
 async def test_a_scenario_that_the_server_refuses_is_told_as_such() -> None:
