@@ -269,7 +269,9 @@ class Manager:
         """Stage 4, up and down: whether all running reconciles ended by themselves."""
         for app in self.apps:
             names = ", ".join(spec.name for spec in app.controllers)
-            logger.info("app %s: controllers %s in %s", app.name, names, self.options.scope)
+            logger.info(
+                "app %s: %s in %s", app.name, f"controllers {names}" if names else "no controller", self.options.scope
+            )
         report = WaitingReport(lambda: parts.cache.informers, parts.waiting_for, parts.permissions, clock=self._clock)
         async with anyio.create_task_group() as background:
             background.start_soon(self._endless, "the cache", parts.cache.run)

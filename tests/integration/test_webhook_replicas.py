@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import re
+import signal
+import socket
 import ssl
 from pathlib import Path
 
@@ -16,7 +19,7 @@ from kopylite import Kind
 from kopylite.client import Client
 from kopylite.objects.yamlread import read_documents
 from kopylite.testing import Cluster
-from tests.operators import OperatorProcess, eventually, operator
+from tests.operators import OperatorProcess, children_of, eventually, operator
 from tests.unit.webhooks.test_webhooks_admission import review_of, shop
 
 OPERATOR = """
@@ -82,6 +85,33 @@ async def test_two_that_start_at_once_agree_and_one_that_is_stopped_answers_what
             assert await one.process.wait() == 0
         assert await judged(two, host, authority) == (200, None)
     assert "PRIVATE" not in one.log + two.log
+
+
+async def test_processes_of_one_machine_share_an_address_and_one_that_is_killed_loses_no_call(
+    embedded_cluster: Cluster, tmp_path: Path
+) -> None:
+    program = tmp_path / "judge.py"
+    program.write_text(OPERATOR)
+    async with embedded_cluster.client() as client:
+        with socket.socket() as reserved:  # it does not listen, so nobody is connected to it
+            reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            reserved.bind(("127.0.0.1", 0))
+            options = ("--processes", "2", "--webhook-address", f"127.0.0.1:{reserved.getsockname()[1]}")
+            async with operator(
+                f"{program}:app", embedded_cluster.kubeconfig, tmp_path, *options, wait=False
+            ) as running:
+                await eventually(lambda: listening(running) == 2, "both listened", limit=60)
+                secret = await client.live.get(SECRET, "judge-webhooks-certs", namespace="default")
+                authority = base64.b64decode(secret["data"]["ca.crt"])
+                os.kill(children_of(running.process.pid)[0], signal.SIGKILL)
+                await eventually(lambda: "has ended by SIGKILL" in running.log, "its parent saw it")
+                for _ in range(10):
+                    assert await judged(running, "judge-webhooks.default.svc", authority) == (200, None)
+                await eventually(lambda: listening(running) == 3, "another one took its place", limit=60)
+
+
+def listening(running: OperatorProcess) -> int:
+    return running.log.count("webhooks listen on")
 
 
 async def in_flight(running: OperatorProcess) -> bool:
