@@ -76,6 +76,7 @@ bench: setup ## beside kubernetes_asyncio, asyncio.Queue and a real API server: 
 	$(BIN)/python tests/bench/bench_queue.py
 	$(BIN)/python -m tests.bench.bench_apiserver --quick
 	$(BIN)/python -m tests.bench.bench_stalls
+	$(BIN)/python -m tests.bench.bench_growth
 
 bench-check: setup ## has a step of the runtime become dearer? counts calls, which no busy machine changes (a minute)
 	@$(BIN)/python -m tests.bench.check

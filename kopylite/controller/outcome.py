@@ -24,8 +24,8 @@ the other exceptions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from enum import Enum, auto
+from typing import NamedTuple
 
 from kopylite.boundary import defined_at, name_of, show
 from kopylite.errors import (
@@ -88,8 +88,7 @@ class Failure(Enum):
     CRASHED = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class Settlement:
+class Settlement(NamedTuple):
     """What to do with a key whose run ended.
 
     Attributes:
@@ -174,7 +173,7 @@ def settle_error(error: BaseException, errors: int = 0, max_retries: int | None 
 def _settle_one(error: BaseException) -> Settlement:
     asked = _asked_for(error)
     if isinstance(asked, Retry):
-        return replace(settle_result(asked.result), failure=Failure.POSTPONED)
+        return settle_result(asked.result)._replace(failure=Failure.POSTPONED)
     if asked is not None:
         return TERMINAL
     if isinstance(error, BaseExceptionGroup):

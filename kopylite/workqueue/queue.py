@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from kopylite.checks import require_count, require_number
+from kopylite.checks import LARGEST, require_count, require_number
 from kopylite.clock import SYSTEM_CLOCK, TICK, Clock
 from kopylite.errors import QueueShutDown, UsageError
 from kopylite.observers import QueueObserver
@@ -114,7 +114,8 @@ class WorkQueue(Generic[K]):
         if self._shut_down:
             return
         if type(priority) is not int or after:  # a nan is true, too
-            _check(priority, after)
+            if type(priority) is not int or type(after) is not float or not 0 < after <= LARGEST:
+                _check(priority, after)
             if after > 0:
                 self._observer.delayed()
         if hold and after > 0:
