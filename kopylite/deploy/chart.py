@@ -49,12 +49,12 @@ def chart(deployment: Shipment, needs: Needs, crds: Sequence[Object], *, monitor
     files = {
         "Chart.yaml": to_yaml([_about(deployment)]),
         "values.yaml": to_yaml([values]),
-        "values.schema.json": json.dumps(_schema(deployment), indent=2) + "\n",
+        "values.schema.json": json.dumps(_schema(), indent=2) + "\n",
         "templates/rbac.yaml": to_yaml(found["20-rbac.yaml"]),
         "templates/operator.yaml": _filled(to_yaml(operator)),
         "templates/networkpolicy.yaml": _if("networkPolicy.enabled", to_yaml(policies)),
         "templates/servicemonitor.yaml": _if("serviceMonitor.enabled", to_yaml(found["40-monitoring.yaml"])),
-        "templates/NOTES.txt": _NOTES.format(name=deployment.name, namespace=NAMESPACE),
+        "templates/NOTES.txt": _notes(deployment),
     }
     return files | ({"crds/crds.yaml": to_yaml(crds)} if crds else {})
 
@@ -67,6 +67,20 @@ _NOTES = """\
 
 Helm installs the CRDs of a chart, and neither upgrades nor deletes them: after a change, kubectl apply -f crds/
 """
+
+
+# Not in the schema: its errors say that 1 is the most, and not why.
+_ONE = """\
+{{{{- if gt (int .Values.replicas) 1 }}}}
+{{{{- fail "replicas: {name} has no leader election in this chart, so two would both work. \
+`kopylite manifests --replicas 2 --helm` makes one that has" }}}}
+{{{{- end }}}}
+"""
+
+
+def _notes(deployment: Shipment) -> str:
+    text = _NOTES if deployment.several else _ONE + _NOTES
+    return text.format(name=deployment.name, namespace=NAMESPACE)
 
 
 def _about(deployment: Shipment) -> Object:
@@ -90,18 +104,12 @@ def _values(deployment: Shipment, workload: Object, monitor: bool) -> Object:
     }
 
 
-def _schema(deployment: Shipment) -> Object:
+def _schema() -> Object:
     objects = {"type": "array", "items": {"type": "object"}}
     switch = {"type": "object", "properties": {"enabled": {"type": "boolean"}}, "additionalProperties": False}
-    replicas: Object = {"type": "integer", "minimum": 0}
-    if not deployment.several:
-        replicas |= {
-            "maximum": 1,
-            "description": "made without leader election: two must never run. `kopylite manifests --replicas 2` has it",
-        }
     properties: Mapping[str, Any] = {
         "image": {"type": "string", "pattern": r"^[^\s'\"{}]+$"},
-        "replicas": replicas,
+        "replicas": {"type": "integer", "minimum": 0},
         "resources": {"type": "object"},
         "env": objects,
         "imagePullSecrets": objects,
