@@ -60,7 +60,7 @@ APISERVER_LAYERS: list[set[str]] = [
     {"openapi", "core"},
     {"bootstrap", "controllers"},
     {"assembly", "front"},
-    {"server"},
+    {"server", "gateway"},
 ]
 
 DOORS = {

@@ -42,6 +42,7 @@ class Front:
         self._authenticator = authenticator
         self._listening = listening
         self._impersonator = Impersonator(core.authorizer, core.world.minor)
+        self._new_id = core.world.clock.uuid
 
     async def __call__(self, http: web.BaseRequest) -> web.StreamResponse:
         if http.version.major != 1:
@@ -65,7 +66,7 @@ class Front:
             request.user = self._authenticator.authenticate(request.headers, certificate, der)
             fields = ((name.lower(), value) for name, value in http.headers.items())
             request.user = self._impersonator.user(fields, request.user, parse_target(request))
-            request.body = await _read(http)
+            request.body = await read_body(http)
         except ApiError as error:
             return error_response(request, error)
         response = await self._core.handle(request)
@@ -105,7 +106,7 @@ class Front:
             {
                 **({"Content-Type": response.content_type} if response.content_type else {}),
                 "Cache-Control": "no-cache, private",
-                "Audit-Id": request.headers.get("audit-id") or self._core.world.clock.uuid(),
+                "Audit-Id": request.headers.get("audit-id") or self._new_id(),
                 "Server": "",
             }
         )
@@ -140,7 +141,7 @@ def _line(request: HttpRequest, response: Response) -> bytes:
     return response.body + b"\n" if is_object and response.body else response.body
 
 
-async def _read(http: web.BaseRequest) -> bytes:
+async def read_body(http: web.BaseRequest) -> bytes:
     """The whole body.
 
     Raises:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.devcluster.cluster import Cluster, CrdSource
-from kopylite.devcluster.faults import Faults
+from kopylite.devcluster.faults import Faults, past_of
 from kopylite.devcluster.requestlog import RequestLog
 from kopylite.errors import UsageError
 from kopylite.wholefiles import write_private
@@ -119,7 +119,7 @@ class EmbeddedCluster(Cluster):
         self._running = AsyncExitStack()
         self.home = Path()
         self.hooks: Hooks = Hooks()
-        self.faults = Faults(self.hooks, clock, lambda: self.server.world, self.compact)
+        self.faults = Faults(self.hooks, clock, lambda: past_of(self.server.world), self.compact)
         self.requests = RequestLog(clock)
         self.hooks.after.append(self.requests.note)
 

@@ -15,7 +15,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from http import HTTPStatus
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, Protocol, TypedDict, Unpack
 
 import anyio
 
@@ -107,20 +107,53 @@ def concerns(where: Where, request: HttpRequest) -> bool:
     )
 
 
+class Past(Protocol):
+    """What a server held at one moment."""
+
+    async def handle(self, request: HttpRequest) -> Response:
+        """Answer a read. Watches bring nothing."""
+
+    def close(self) -> None:
+        """It is not asked any more."""
+
+
+class _StoredPast:
+    """That of an embedded server."""
+
+    def __init__(self, world: World) -> None:
+        from kopylite.apiserver.access.authorization import AllowAll
+        from kopylite.apiserver.core import Core
+        from kopylite.apiserver.world import Hooks
+
+        self._store = world.store.fork()
+        self._core = Core(replace(world, store=self._store, hooks=Hooks()), AllowAll())
+
+    async def handle(self, request: HttpRequest) -> Response:
+        return await self._core.handle(request)
+
+    def close(self) -> None:
+        self._store.close()
+
+
+def past_of(world: World) -> Past:
+    """What a world holds now."""
+    return _StoredPast(world)
+
+
 class Faults:
     """The faults of one server. Methods may be called from any thread.
 
     Args:
         hooks: of the server.
         clock: of the server.
-        world: what the server serves now.
+        past: keeps what the server holds now, for reads.
         compact: forgets the history; returns the newest version.
     """
 
-    def __init__(self, hooks: Hooks, clock: Clock, world: Callable[[], World], compact: Callable[[], int]) -> None:
+    def __init__(self, hooks: Hooks, clock: Clock, past: Callable[[], Past], compact: Callable[[], int]) -> None:
         self._hooks = hooks
         self._clock = clock
-        self._world = world
+        self._past = past
         self.compact = compact
 
     def before_write(self, do: Callable[[HttpRequest], Awaitable[None]], **where: Unpack[Where]) -> Fault:
@@ -212,23 +245,18 @@ class Faults:
 
         `times` is None unless it is given: all reads are concerned.
         """
-        from kopylite.apiserver.access.authorization import AllowAll
-        from kopylite.apiserver.core import Core
-        from kopylite.apiserver.world import Hooks
-
-        store = self._world().store.fork()
-        stale = Core(replace(self._world(), store=store, hooks=Hooks()), AllowAll())
+        past = self._past()
         until = self._clock.monotonic() + seconds
         fault = _fault({"times": None, **where})
 
         async def hook(request: HttpRequest) -> Response | None:
             if self._clock.monotonic() >= until:
                 fault.remove()
-                store.close()
+                past.close()
                 return None
             if _verb(request) not in READS or not fault.strikes(request):
                 return None
-            response = await stale.handle(request)
+            response = await past.handle(request)
             if response.stream is not None:
                 response.stream = self._until(response.stream, until)
             return response

@@ -21,7 +21,7 @@ from kopylite.apiserver.server import ApiServer, ApiServerOptions
 from kopylite.apiserver.storage.history import StoredChange
 from kopylite.apiserver.storage.store import ObjectStore
 from kopylite.client import Client
-from kopylite.devcluster.faults import WRITES, Faults
+from kopylite.devcluster.faults import WRITES, Faults, past_of
 from kopylite.devcluster.simulator import Simulation, simulator_app
 from kopylite.manager import Manager, Options
 from kopylite.objects import kind_of
@@ -72,7 +72,7 @@ class SweepWorld:
         self.ends: list[str] = []
         self.server = ApiServer(ApiServerOptions(listen=False, controllers=NAMES), clock=clock, store=store)
         world = self.server.world
-        self.faults = Faults(world.hooks, clock, lambda: world, lambda: world.store.compact())
+        self.faults = Faults(world.hooks, clock, lambda: past_of(world), lambda: world.store.compact())
         self.incarnation: Incarnation | None = None
         self.last_write = clock.monotonic()
         self.tasks: TaskGroup | None = None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kopylite.devcluster.cluster import Cluster
     from kopylite.devcluster.embedded import EmbeddedCluster, Snapshot
+    from kopylite.devcluster.faultproxy import FaultProxy
     from kopylite.devcluster.requestlog import LoggedRequest, RequestLog
     from kopylite.devcluster.simulator import Simulation
     from kopylite.testing.clock import VirtualClock
@@ -21,6 +22,7 @@ _HOMES = {
     "Cluster": "kopylite.devcluster.cluster",
     "EmbeddedCluster": "kopylite.devcluster.embedded",
     "EnvTest": "kopylite.testing.envtest",
+    "FaultProxy": "kopylite.devcluster.faultproxy",
     "LoggedRequest": "kopylite.devcluster.requestlog",
     "OperatorRunner": "kopylite.testing.runner",
     "RequestLog": "kopylite.devcluster.requestlog",
@@ -35,6 +37,7 @@ __all__ = [
     "Cluster",
     "EmbeddedCluster",
     "EnvTest",
+    "FaultProxy",
     "LoggedRequest",
     "OperatorRunner",
     "RequestLog",
