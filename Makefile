@@ -108,7 +108,7 @@ matrix: $(RELEASE)/.installed ## the quick tests on Python 3.11 to 3.14 and with
 
 lock: setup ## resolve the two locks anew from pyproject.toml
 	$(BIN)/python -m pip install -q uv
-	$(BIN)/uv pip compile --universal --python-version 3.11 --group dev --group docs --extra dev --extra fast --extra socks \
+	$(BIN)/uv pip compile --universal --python-version 3.11 --group dev --group docs --group interop --extra dev --extra fast --extra socks \
 		--generate-hashes --no-emit-index-url -q pyproject.toml -o requirements-dev.lock
 	$(BIN)/uv pip compile --universal --python-version 3.11 --group release \
 		--generate-hashes --no-emit-index-url -q --no-annotate -o requirements-release.lock

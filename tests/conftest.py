@@ -105,6 +105,7 @@ ONE_LOOP = tuple(
         "embedded_dev",
         "embedded_simulator",
         "operator_imports",
+        "other_libraries",
     )
 )
 

@@ -30,7 +30,7 @@ ROOT = Path(__file__).parent.parent
 PAGES = sorted(path for path in (ROOT / "docs").rglob("*.md") if path.parent.name != "reference")  # that one is made
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES, *sorted(ROOT.glob("samples/*/*.md"))]
 # Of the pages, those whose blocks are fragments, and those that are run by a test of their own.
-FRAGMENTS = {"docs/how-to/typed-resources.md", "docs/how-to/webhooks.md"}
+FRAGMENTS = {"docs/how-to/other-libraries.md", "docs/how-to/typed-resources.md", "docs/how-to/webhooks.md"}
 README = ROOT / "README.md"
 
 

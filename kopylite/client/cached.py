@@ -10,7 +10,7 @@ from typing import Any, TypeVar, Unpack, overload
 from pydantic import BaseModel
 
 from kopylite.client.api import Api, WriteListener, told
-from kopylite.client.changes import Edit, adapter_like, as_read, status_change
+from kopylite.client.changes import Edit, as_read, status_change
 from kopylite.client.codec import decode_identity
 from kopylite.client.live import FIELD_MANAGER, LiveClient, WriteParams, object_key, wire_and_adapter
 from kopylite.client.misfits import Misfits, OnInvalid
@@ -26,7 +26,7 @@ from kopylite.client.upsert import Outcome, UpsertParams, Upserts
 from kopylite.client.verbs import WriteOptions, check_scope
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.errors import Conflict, DecodeError, NotFound, UsageError
-from kopylite.objects import HasKey, Kind, ObjectKey, Unstructured, adapter_of, key_of, kind_of, set_owner
+from kopylite.objects import HasKey, Kind, ObjectKey, Unstructured, adapter_like, adapter_of, key_of, kind_of, set_owner
 from kopylite.objects.reading import bytes_of
 
 T = TypeVar("T")

@@ -18,7 +18,7 @@ from kopylite.client.overlay import Overlay
 from kopylite.client.patches import bound_diff, bound_steps, rebased, replaces_list, with_identity
 from kopylite.client.verbs import PatchType
 from kopylite.errors import UsageError
-from kopylite.objects import Adapter, adapter_of, key_of, kind_of, to_wire, wire_of
+from kopylite.objects import adapter_like, key_of, kind_of, to_wire, wire_of
 from kopylite.objects.reading import bytes_of, paired, parts_of, read_from
 from kopylite.objects.wirevalues import wire_value
 
@@ -113,11 +113,6 @@ def _desired(
     desired = to_wire(status, nulls=not whole)
     # A map in a model is all of it: what is not in it (any more) goes.
     return desired, {id(wire): wire for part, wire in paired(status, desired) if whole or isinstance(part, dict)}
-
-
-def adapter_like(obj: Any) -> Adapter[Any]:
-    """The adapter for objects like this one."""
-    return adapter_of(kind_of(obj) if isinstance(obj, dict) else type(obj))
 
 
 def bound(obj: Any, patch: Any, patch_type: PatchType, subresource: str | None) -> tuple[Any, PatchType]:

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypedDict, TypeVar, Unpack, overload
 
 from kopylite.boundary import show
 from kopylite.client.api import Api
-from kopylite.client.changes import Edit, adapter_like, as_read, bound, carried_out, merge_change
+from kopylite.client.changes import Edit, as_read, bound, carried_out, merge_change
 from kopylite.client.misfits import Misfits, OnInvalid
 from kopylite.client.patches import bound_diff
 from kopylite.client.selecting import SelectorLike, selection_of
@@ -20,6 +20,7 @@ from kopylite.objects import (
     Kind,
     ObjectKey,
     Unstructured,
+    adapter_like,
     adapter_of,
     identity_of,
     key_of,

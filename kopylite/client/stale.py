@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from kopylite.client.changes import Edit, adapter_like
+from kopylite.client.changes import Edit
 from kopylite.client.fields import Field
 from kopylite.client.overlay import elements_by_key
 from kopylite.client.recent import RecentWrites
 from kopylite.errors import Conflict
-from kopylite.objects import Kind, ObjectKey, key_of
+from kopylite.objects import Kind, ObjectKey, adapter_like, key_of
 from kopylite.objects.reading import bytes_of
 
 

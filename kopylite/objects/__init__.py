@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from kopylite.objects.adapters import (
         Adapter,
         KindLike,
+        adapter_like,
         adapter_of,
         identity_of,
         key_of,
@@ -69,7 +70,7 @@ else:
         __name__,
         {
             "kopylite.objects.adapters": (
-                "Adapter KindLike adapter_of identity_of key_of kind_of meta_of named_key wire_of"
+                "Adapter KindLike adapter_like adapter_of identity_of key_of kind_of meta_of named_key wire_of"
             ),
             "kopylite.objects.apimodel": "ApiModel ObjectMeta OwnerRef",
             "kopylite.objects.condition": "Condition",
@@ -132,6 +133,7 @@ __all__ = [
     "Toleration",
     "TypedLocalObjectReference",
     "Unstructured",
+    "adapter_like",
     "adapter_of",
     "builtin_kind",
     "builtin_kinds",

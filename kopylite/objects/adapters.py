@@ -17,11 +17,11 @@ from kopylite.boundary import read
 from kopylite.errors import DecodeError, RegistrationError
 from kopylite.objects.apimodel import ObjectMeta
 from kopylite.objects.builtin_kinds import complete
-from kopylite.objects.foreign import kind_of_foreign, way_out
+from kopylite.objects.foreign import declared, foreign_wire, is_foreign, kind_of_foreign, rebuilt
 from kopylite.objects.kinds import Kind
 from kopylite.objects.meta import ObjectKey
 from kopylite.objects.modelcodec import ModelCodec, codec_of
-from kopylite.objects.models import ClientModelAdapter, is_client_model
+from kopylite.objects.models import ClientModelAdapter, is_client_model, with_micro_times
 from kopylite.objects.reading import read_from
 from kopylite.objects.resource import CustomResource
 from kopylite.objects.secretadapter import SecretAdapter, is_secret
@@ -107,6 +107,33 @@ class ModelAdapter(Generic[ModelT]):
         return wire | {name: part for name, part in self._codec.encode(obj).items() if name not in wire}
 
 
+class ForeignModelAdapter(ModelAdapter[ModelT]):
+    """Objects as instances of another library's pydantic class, which has one type for both of the server's times."""
+
+    __slots__ = ()
+
+    def encode(self, obj: ModelT) -> dict[str, Any]:
+        return with_micro_times(super().encode(obj))
+
+
+class ForeignAdapter:
+    """One object of another library, by the wire form that it shows, and others of its class."""
+
+    __slots__ = ("_example", "kind")
+
+    def __init__(self, example: Any) -> None:
+        self._example = example
+        self.kind = kind_of(example)
+
+    def decode(self, raw: bytes) -> Any:
+        obj = rebuilt(self._example, adapter_of(self.kind).decode(raw))
+        read_from(obj, raw)
+        return obj
+
+    def encode(self, obj: Any) -> dict[str, Any]:
+        return wire_value(foreign_wire(obj), name=self.kind.kind)  # type: ignore[no-any-return]
+
+
 # One adapter per class and per Kind, for the life of the class.
 _by_class: WeakKeyDictionary[type, Adapter[Any]] = WeakKeyDictionary()
 _by_kind: dict[Kind, Adapter[Unstructured]] = {}
@@ -147,12 +174,25 @@ def _new_adapter(cls: type[Any]) -> Adapter[Any]:
         # Some libraries forbid unknown fields in built-in kinds; a newer server has fields that they do not know.
         foreign = kind_of_foreign(cls)
         cls.model_rebuild()
-        return ModelAdapter(foreign, ModelCodec(cls.__pydantic_core_schema__, keep_all=True))
+        return ForeignModelAdapter(foreign, ModelCodec(cls.__pydantic_core_schema__, keep_all=True))
     if is_client_model(cls):
         return ClientModelAdapter(cls)
+    api_version, kind = declared(cls) or ("...", "...")
     raise RegistrationError(
-        f"{cls.__module__}.{cls.__qualname__} is no kind: it says no apiVersion and kind{way_out(cls)}"
+        f"{cls.__module__}.{cls.__qualname__} is no kind that objects are read as: use "
+        f'Kind("{api_version}", "{kind}") in its place, or a class that says its apiVersion and kind'
     )
+
+
+def adapter_like(obj: Any) -> Adapter[Any]:
+    """The adapter for objects like this one.
+
+    Raises:
+        RegistrationError: it does not say its kind.
+    """
+    if is_foreign(obj):
+        return ForeignAdapter(obj)
+    return adapter_of(kind_of(obj) if isinstance(obj, dict) else type(obj))
 
 
 def kind_of(thing: Any) -> Kind:
@@ -163,18 +203,20 @@ def kind_of(thing: Any) -> Kind:
     """
     if isinstance(thing, Kind):
         return complete(thing)
+    if is_foreign(thing):
+        thing = foreign_wire(thing)
     if isinstance(thing, dict):
         api_version, kind = thing.get("apiVersion"), thing.get("kind")
         if not api_version or not kind:
-            raise RegistrationError(
-                f"an Unstructured object needs apiVersion and kind to be sent{way_out(type(thing))}"
-            )
+            raise RegistrationError("an Unstructured object needs apiVersion and kind to be sent")
         return complete(Kind(api_version, kind))
     return adapter_of(thing if isinstance(thing, type) else type(thing)).kind
 
 
 def key_of(obj: Any) -> ObjectKey:
     """Namespace ("" if it has none) and name of an object in any form."""
+    if is_foreign(obj) and getattr(obj, "metadata", None) is None:
+        obj = foreign_wire(obj)
     metadata = obj.get("metadata") if isinstance(obj, dict) else obj.metadata
     if isinstance(metadata, dict):
         return ObjectKey(metadata.get("namespace") or "", metadata.get("name") or "")
@@ -196,6 +238,8 @@ def named_key(thing: Any) -> ObjectKey | None:
 def meta_of(obj: Any) -> dict[str, Any]:
     """The metadata of an object in wire form. For an Unstructured it is the object's own dict (or a detached
     empty one), for every other form a copy."""
+    if is_foreign(obj):
+        return wire_of(obj).get("metadata") or {}
     if isinstance(obj, dict):
         return obj.get("metadata") or {}
     if isinstance(obj, CustomResource):
@@ -214,4 +258,4 @@ def identity_of(obj: Any) -> dict[str, Any]:
 
 def wire_of(obj: Any) -> dict[str, Any]:
     """The wire form of an object in any form. It may share parts with an Unstructured."""
-    return dict(obj) if isinstance(obj, dict) else adapter_of(type(obj)).encode(obj)
+    return adapter_like(obj).encode(obj) if is_foreign(obj) or not isinstance(obj, dict) else dict(obj)

@@ -1,14 +1,15 @@
-"""Models of kubernetes_asyncio (`V1Deployment` and the like) as kinds.
+"""Models of kubernetes_asyncio and of the official client (`V1Deployment` and the like) as kinds.
 
-Whoever holds such a class has paid for the library's import already; this module imports it only then. Objects
-are built straight from the classes' own tables, about ten times faster than the library's deserializer.
-Unlike there, fields that the class does not know are kept for updates, and times are written as the API
-server's types want them.
+Both are made by one generator and look alike (the official client's newest are pydantic models, and not read here).
+Whoever holds such a class has paid for the library's import already. Objects are built straight from the classes' own
+tables, about ten times faster than the library's deserializer. Unlike there, fields that the class does not know are
+kept for updates, and times are written as the API server's types want them.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Mapping
 from datetime import date, datetime
 from functools import cache
@@ -27,18 +28,20 @@ from kopylite.objects.wirevalues import wire_value
 
 ModelT = TypeVar("ModelT")
 
-_LIBRARY = "kubernetes_asyncio.client."
+_LIBRARIES = ("kubernetes_asyncio.client.", "kubernetes.client.")
 # AppsV1Thing, V1Thing, V1beta1Thing: the group's first label where a kind has several groups, version, kind.
 _CLASS_NAME = re.compile(r"([A-Z][a-z]+)?(V\d+(?:(?:alpha|beta)\d+)?)([A-Z]\w*)")
 # Fields of the API type MicroTime: exactly six digits of a second. All other times are whole seconds.
 _MICRO_TIMES = frozenset({"acquireTime", "renewTime", "eventTime", "lastObservedTime", "pingTime"})
+_MICRO_KINDS = frozenset({"Event", "Lease", "LeaseCandidate"})
+_WHOLE_SECOND = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)", re.ASCII)
 # Where an instance keeps the fields that its class does not know.
 _UNKNOWN = "_kopylite_unknown_fields"
 
 
 def is_client_model(cls: type) -> bool:
-    """Whether a class is one of kubernetes_asyncio's models; imports nothing."""
-    return cls.__module__.startswith(_LIBRARY) and hasattr(cls, "openapi_types")
+    """Whether a class is one of the two libraries' models; imports nothing."""
+    return cls.__module__.startswith(_LIBRARIES) and hasattr(cls, "openapi_types")
 
 
 class ClientModelAdapter(Generic[ModelT]):
@@ -102,10 +105,10 @@ class _Field:
 
     __slots__ = ("attribute", "convert", "wire_name")
 
-    def __init__(self, attribute: str, wire_name: str, type_name: str) -> None:
+    def __init__(self, attribute: str, wire_name: str, type_name: str, library: str) -> None:
         self.attribute = attribute
         self.wire_name = wire_name
-        self.convert = _converter(type_name)
+        self.convert = _converter(type_name, library)
 
 
 _tables: dict[type[Any], dict[str, _Field]] = {}
@@ -116,18 +119,21 @@ def _fields(cls: type[Any]) -> dict[str, _Field]:
     table = _tables.get(cls)
     if table is None:
         table = _tables[cls] = {
-            wire_name: _Field(attribute, wire_name, cls.openapi_types[attribute])
+            wire_name: _Field(attribute, wire_name, cls.openapi_types[attribute], _library_of(cls))
             for attribute, wire_name in cls.attribute_map.items()
         }
     return table
 
 
-@cache
-def _no_validation() -> Any:
-    """Settings under which the models' setters only assign: the server has validated what it stores."""
-    from kubernetes_asyncio.client import Configuration
+def _library_of(cls: type[Any]) -> str:
+    """The package that a model class is of: `kubernetes.client`."""
+    return next(library for library in _LIBRARIES if cls.__module__.startswith(library)).removesuffix(".")
 
-    configuration = Configuration()
+
+@cache
+def _no_validation(library: str) -> Any:
+    """Settings under which the models' setters only assign: the server has validated what it stores."""
+    configuration = sys.modules[library].Configuration()
     configuration.client_side_validation = False
     return configuration
 
@@ -135,7 +141,7 @@ def _no_validation() -> Any:
 def _build(cls: type[Any], document: Any, path: str) -> Any:
     if not isinstance(document, Mapping):
         raise _Misfit(f"{path.removeprefix('.') or 'object'}: expected an object")
-    model = cls(local_vars_configuration=_no_validation())
+    model = cls(local_vars_configuration=_no_validation(_library_of(cls)))
     fields = _fields(cls)
     unknown = {}
     for name, value in document.items():
@@ -149,23 +155,21 @@ def _build(cls: type[Any], document: Any, path: str) -> Any:
     return model
 
 
-def _converter(type_name: str) -> Callable[[Any, str], Any]:
+def _converter(type_name: str, library: str) -> Callable[[Any, str], Any]:
     """The function (value, path) for a type of the library's tables: str, list[V1Pod], dict(str, datetime)..."""
     if match := re.fullmatch(r"list\[(.+)\]", type_name):
-        return _list_converter(_converter(match[1]))
+        return _list_converter(_converter(match[1], library))
     if match := re.fullmatch(r"dict[(\[]str, (.+)[)\]]", type_name):
-        return _dict_converter(_converter(match[1]))
+        return _dict_converter(_converter(match[1], library))
     if type_name in ("datetime", "date"):
         return _read_time
     if type_name[:1].isupper():
-        return lambda value, path: _build(_class_named(type_name), value, path)
+        return lambda value, path: _build(_class_named(type_name, library), value, path)
     return _SCALARS.get(type_name, _as_it_is)
 
 
-def _class_named(name: str) -> type[Any]:
-    from kubernetes_asyncio.client import models
-
-    cls: type[Any] = getattr(models, name)
+def _class_named(name: str, library: str) -> type[Any]:
+    cls: type[Any] = getattr(sys.modules[f"{library}.models"], name)
     return cls
 
 
@@ -235,8 +239,24 @@ def _dump(value: Any, wire_name: str = "") -> Any:
     return wire | value.__dict__.get(_UNKNOWN, {})
 
 
+def with_micro_times(wire: dict[str, Any]) -> dict[str, Any]:
+    """The wire form of an object, with MicroTimes as they must be: of six digits."""
+    if wire.get("kind") not in _MICRO_KINDS:
+        return wire
+    return {name: part if name == "metadata" else _micro(part, name) for name, part in wire.items()}
+
+
+def _micro(value: Any, name: str) -> Any:
+    if isinstance(value, dict):
+        return {key: _micro(part, key) for key, part in value.items()}
+    if name in _MICRO_TIMES and isinstance(value, str) and (found := _WHOLE_SECOND.fullmatch(value)):
+        return f"{found[1]}.{(found[2] or '').ljust(6, '0')[:6]}{found[3]}"
+    return value
+
+
 def set_client_owner_references(obj: Any, entries: list[Any]) -> None:
     """Replace the owner references of a model instance by these, which are in wire form."""
+    library = _library_of(type(obj))
     if obj.metadata is None:
-        obj.metadata = _build(_class_named("V1ObjectMeta"), {}, "")
-    obj.metadata.owner_references = _converter("list[V1OwnerReference]")(entries, "metadata.ownerReferences")
+        obj.metadata = _build(_class_named("V1ObjectMeta", library), {}, "")
+    obj.metadata.owner_references = _converter("list[V1OwnerReference]", library)(entries, "metadata.ownerReferences")

@@ -13,7 +13,7 @@ import msgspec
 from kopylite.errors import AlreadyOwned, ObjectError
 from kopylite.objects.adapters import identity_of, key_of, kind_of, meta_of
 from kopylite.objects.apimodel import OwnerRef
-from kopylite.objects.foreign import foreign_wire, set_foreign_owner_references
+from kopylite.objects.foreign import is_foreign, set_foreign_owner_references, set_owners_of_foreign
 from kopylite.objects.meta import OwnerReference
 from kopylite.objects.models import is_client_model, set_client_owner_references
 from kopylite.objects.resource import CustomResource
@@ -37,7 +37,6 @@ def owner_reference(owner: Any, *, controller: bool = False, block_deletion: boo
     Raises:
         ObjectError: the owner has no uid, because it was never created.
     """
-    owner = foreign_wire(owner) or owner
     kind, key = kind_of(owner), key_of(owner)
     uid = identity_of(owner)["uid"]
     if not uid or not key.name:
@@ -82,7 +81,7 @@ def set_owner_reference(owner: Any, obj: Any, *, block_deletion: bool = False, a
 
 def remove_owner_reference(owner: Any, obj: Any) -> bool:
     """Take `owner` out of the owners of `obj`, in place; False when it was none. Compares the uid."""
-    uid = identity_of(foreign_wire(owner) or owner)["uid"]
+    uid = identity_of(owner)["uid"]
     kept = [entry for entry in _entries(obj) if not (isinstance(entry, dict) and uid and entry.get("uid") == uid)]
     if len(kept) == len(_entries(obj)):
         return False
@@ -92,7 +91,7 @@ def remove_owner_reference(owner: Any, obj: Any) -> bool:
 
 def has_owner_reference(owner: Any, obj: Any) -> bool:
     """Whether `owner` (this uid, not only this name) is one of the owners of `obj`."""
-    uid = identity_of(foreign_wire(owner) or owner)["uid"]
+    uid = identity_of(owner)["uid"]
     return any(uid and reference.uid == uid for reference in read_owner_references(meta_of(obj)))
 
 
@@ -107,7 +106,7 @@ def controller_of(obj: Any) -> OwnerReference | None:
 
 
 def _set(owner: Any, obj: Any, reference: OwnerReference, *, adopt: bool) -> None:
-    _check_scope(foreign_wire(owner) or owner, obj, reference)
+    _check_scope(owner, obj, reference)
     entries = _entries(obj)
     place: int | None = None
     for index, entry in enumerate(entries):
@@ -162,6 +161,9 @@ def _entries(obj: Any) -> list[Any]:
 
 
 def _write(obj: Any, entries: list[Any]) -> None:
+    if is_foreign(obj):
+        set_owners_of_foreign(obj, entries)
+        return
     if isinstance(obj, dict):
         if not obj.get("metadata"):
             obj["metadata"] = {}

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -97,56 +94,6 @@ def test_any_owner_is_refused_where_it_means_nothing() -> None:
         App("a").reconciler(CONFIG_MAP, watches=[watch(SECRET, any_owner=True)])
     with pytest.raises(RegistrationError, match="keep one"):
         watch(SECRET, any_owner=True, map=nobody)
-
-
-# Look-alikes of other libraries' objects, as far as anybody looks at them.
-@dataclass
-class OfLightkube:
-    metadata: Any
-    apiVersion: str = "v1"
-    kind: str = "ConfigMap"
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"apiVersion": self.apiVersion, "kind": self.kind, "metadata": dict(vars(self.metadata))}
-
-
-class OfKr8s:
-    def __init__(self, raw: dict[str, Any]) -> None:
-        self._raw = raw
-
-    @property
-    def raw(self) -> dict[str, Any]:
-        return self._raw
-
-    @property
-    def name(self) -> str:
-        return str(self.raw["metadata"]["name"])
-
-    @property
-    def namespace(self) -> str:
-        return str(self.raw["metadata"]["namespace"])
-
-
-def of_lightkube(obj: Unstructured) -> Any:
-    return OfLightkube(SimpleNamespace(name=obj.name, namespace=obj.namespace, uid=obj.uid))
-
-
-def of_kr8s(obj: Unstructured) -> Any:
-    return OfKr8s(dict(obj))
-
-
-@pytest.mark.parametrize(("make", "expression"), [(of_lightkube, "obj.to_dict()"), (of_kr8s, "obj.raw")])
-async def test_objects_of_other_libraries_are_owners_and_keys_and_their_dict_is_a_body(
-    client: Client, namespace: str, make: Callable[[Unstructured], Any], expression: str
-) -> None:
-    foreign = make(await made(client, namespace, "one"))
-    child = await client.create(secret(namespace, "a"), owner=foreign)
-    assert owners(child) == [("one", True)]
-    assert (await client.get(CONFIG_MAP, foreign)).name == "one"
-    assert Request.of(foreign) == Request(namespace, "one")
-    with pytest.raises(RegistrationError) as refused:
-        await client.create(foreign)
-    assert f"give its dict: Unstructured({expression})" in str(refused.value)
 
 
 @pytest.mark.parametrize("wrong", [None, 5, object(), ("ns", "a"), {}, {"metadata": {}}, CONFIG_MAP, str])

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import json
-from typing import ClassVar, Literal
+import re
+from typing import Any, ClassVar, Literal
 
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from kopylite.errors import ObjectError, RegistrationError
-from kopylite.objects import Kind, Unstructured, adapter_of, key_of, kind_of, meta_of, set_controller_reference
+from kopylite.errors import EncodeError, ObjectError, RegistrationError
+from kopylite.objects import (
+    Kind,
+    Unstructured,
+    adapter_like,
+    adapter_of,
+    key_of,
+    kind_of,
+    meta_of,
+    owner_reference,
+    set_controller_reference,
+    wire_of,
+)
 
 CONFIG = ConfigDict(alias_generator=to_camel, populate_by_name=True)
 
@@ -121,3 +133,120 @@ def test_a_class_without_constants_is_refused() -> None:
 
     with pytest.raises(RegistrationError, match="have no fixed values"):
         kind_of(Anything)
+
+
+class Shows:
+    """In the manner of a dynamic client's objects: a dict, and nothing that is known besides."""
+
+    def __init__(self, shown: Any) -> None:
+        self.shown = shown
+
+    def to_dict(self) -> Any:
+        if isinstance(self.shown, Exception):
+            raise self.shown
+        return self.shown
+
+
+class Raw:
+    """In the manner of kr8s: a dict that can be replaced, and a client that stays."""
+
+    version, kind = "v1", "ConfigMap"
+
+    def __init__(self, raw: dict[str, Any], api: object) -> None:
+        self._raw, self.api = raw, api
+
+    @property
+    def raw(self) -> dict[str, Any]:
+        return self._raw
+
+    @raw.setter
+    def raw(self, value: dict[str, Any]) -> None:
+        self._raw = value
+
+
+NAMED = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "ns", "uid": "u"}}
+
+
+def test_an_object_is_what_its_dict_says() -> None:
+    obj = Shows(NAMED)
+    assert kind_of(obj) == Kind("v1", "ConfigMap", "configmaps", True)
+    assert key_of(obj) == ("ns", "c")
+    assert meta_of(obj) == NAMED["metadata"]
+    assert wire_of(obj) == NAMED
+    assert owner_reference(obj).uid == "u"
+    assert adapter_like(obj).decode(json.dumps(NAMED).encode()) == NAMED
+
+
+def test_an_answer_is_put_into_an_object_of_the_same_class_and_the_given_one_stays() -> None:
+    given = Raw({"metadata": {"name": "c"}}, api=object())
+    stored = adapter_like(given).decode(b'{"metadata":{"name":"c","uid":"u"}}')
+    assert (type(stored), stored.api, stored.raw["metadata"]["uid"]) == (Raw, given.api, "u")
+    assert given.raw == {"metadata": {"name": "c"}}
+
+
+def test_owners_are_written_into_the_dict_of_an_object() -> None:
+    given = Raw({"metadata": {"name": "c", "namespace": "ns"}}, api=None)
+    set_controller_reference(Unstructured(NAMED), given)
+    assert [entry["uid"] for entry in given.raw["metadata"]["ownerReferences"]] == ["u"]
+    with pytest.raises(ObjectError, match="it has no metadata for them"):
+        set_controller_reference(Unstructured(NAMED), Shows(NAMED | {"metadata": {"name": "d", "namespace": "ns"}}))
+
+
+@pytest.mark.parametrize(
+    ("shown", "problem"),
+    [
+        ({"metadata": {"name": "c"}}, "set both in it, or give its dict with both"),
+        ({"apiVersion": "", "kind": None, "metadata": {"name": "c"}}, "set both in it"),
+        ({"apiVersion": 1, "kind": ["ConfigMap"], "metadata": {"name": "c"}}, "set both in it"),
+        ({"api_version": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}, "set both in it"),
+        ({"apiVersion": "v1", "kind": "ConfigMap"}, "has no metadata: it needs a name"),
+        ({"apiVersion": "v1", "kind": "ConfigMap", "metadata": None}, "has no metadata"),
+        ([NAMED], "shows a list for its dict"),
+        (None, "shows a NoneType for its dict"),
+        (KeyError("spec"), "does not show its dict: KeyError"),
+        (RecursionError(), "does not show its dict: RecursionError"),
+    ],
+)
+def test_an_object_that_does_not_say_what_it_is_is_refused_with_the_way_out(shown: Any, problem: str) -> None:
+    for ask in (kind_of, wire_of, adapter_like, meta_of):
+        with pytest.raises(RegistrationError, match=problem) as refused:
+            ask(Shows(shown))
+        assert "test_objects_foreign.Shows" in str(refused.value)
+
+
+def test_a_dict_that_contains_itself_is_refused() -> None:
+    loop: dict[str, Any] = {**NAMED}
+    loop["spec"] = loop
+    with pytest.raises(RegistrationError, match="nested too deep, or contains itself"):
+        wire_of(Shows(loop))
+
+
+def test_what_cannot_be_sent_is_refused_with_its_place() -> None:
+    with pytest.raises(EncodeError, match=r"spec\.weight"):
+        wire_of(Shows({**NAMED, "spec": {"weight": float("nan")}}))
+
+
+def test_a_class_that_is_no_kind_is_told_which_kind_it_stands_for() -> None:
+    with pytest.raises(RegistrationError, match=re.escape('use Kind("v1", "ConfigMap") in its place')):
+        kind_of(Raw)
+
+
+@pytest.mark.parametrize(
+    ("given", "sent"),
+    [
+        ("2026-01-02T12:00:00Z", "2026-01-02T12:00:00.000000Z"),
+        ("2026-01-02T12:00:00.5+02:00", "2026-01-02T12:00:00.500000+02:00"),
+        ("2026-01-02T12:00:00.123456789Z", "2026-01-02T12:00:00.123456Z"),
+        ("soon", "soon"),
+    ],
+)
+def test_a_micro_time_has_six_digits_in_a_lease_and_nowhere_else(given: str, sent: str) -> None:
+    lease = {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": "l", "annotations": {"renewTime": given}},
+        "spec": {"renewTime": given},
+    }
+    assert wire_of(Shows(lease)) == {**lease, "spec": {"renewTime": sent}}
+    settings = {**NAMED, "data": {"renewTime": given}}
+    assert wire_of(Shows(settings)) == settings
