@@ -46,6 +46,7 @@ def test_a_name_that_is_new_breaks_nobody() -> None:
         (" async (a)", "(a)", "it is not to be awaited any more"),
         ("(a, **options)", "(a)", "parameter *options is gone"),
         (" property -> int", "(self) -> int", "if a program can notice it"),
+        (": int", " property -> int", "if a program can notice it"),
         (": int", ": str", "if a program can notice it"),
     ],
 )
@@ -67,6 +68,7 @@ def test_a_call_that_was_right_and_is_wrong_now_is_breaking(before: str, after: 
         ("(a, b)", "(a, b=None)"),
         ("(a: int = 1)", "(a: int | str = 1)"),
         ("(a)", "(a, **options)"),
+        (" property -> int", ": int"),
     ],
 )
 def test_a_change_that_no_right_call_notices_is_none(before: str, after: str) -> None:
