@@ -18,6 +18,7 @@ PACKAGE = Path(__file__).parent.parent / "kopylite"
 
 # Left never imports right. Rooms of one set ignore each other.
 LAYERS: list[set[str]] = [
+    {"troubleshooting"},
     {"boundary", "redaction"},
     {"errors", "clock", "observers"},
     {"wholefiles"},
@@ -78,6 +79,7 @@ DOORS = {
 }  # fmt: skip
 
 PURE = {
+    "troubleshooting.py",
     "errors.py", "observers.py", "checks.py", "objects/", "crds/", "codegen/", "client/fields.py", "client/verbs.py",
     "client/patches.py", "client/overlay.py",
     "client/changes.py", "client/addresses.py", "client/paths.py", "client/selecting.py", "cache/watchstate.py",

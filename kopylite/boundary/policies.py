@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kopylite.troubleshooting import Trouble
+
 
 @dataclass(frozen=True, slots=True)
 class GuardPolicy:
@@ -34,4 +36,4 @@ TASK = GuardPolicy("task", "it is begun again", 1.0)
 CHECK = GuardPolicy("health check", "the check counts as failed")
 COLLECTOR = GuardPolicy("metrics collector", "its metrics are left out of this scrape")
 # Not even "ignored" by a failurePolicy: a validator that broke has decided nothing.
-WEBHOOK = GuardPolicy("webhook", "the request is refused")
+WEBHOOK = GuardPolicy("webhook", f"the request is refused. See {Trouble.WEBHOOK}")

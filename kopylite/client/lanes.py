@@ -9,6 +9,7 @@ import anyio
 
 from kopylite.clock import Clock
 from kopylite.errors import ConnectionFailed
+from kopylite.troubleshooting import Trouble
 
 logger = logging.getLogger(__name__)
 
@@ -79,5 +80,6 @@ class Lane:
     def _explanation(self) -> str:
         return (
             f"All {self.size} connections of this client for {self._name} are in use; this is a limit of its own, and "
-            "no fault of the server. Set ClientConfig(max_connections=...) higher, or run fewer workers at a time"
+            "no fault of the server. Set ClientConfig(max_connections=...) higher, or run fewer workers at a time. "
+            f"See {Trouble.SLOW}"
         )

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from kopylite.errors import Forbidden
+from kopylite.troubleshooting import Trouble
 
 # The sentence of kube-apiserver's authorizer, the same since RBAC exists.
 _SENTENCE = re.compile(
@@ -114,7 +115,8 @@ class MissingPermissions:
             self._anonymous_told = True
             yield (
                 "the API server takes this operator for anonymous: it was sent no credentials, or none that it knows. "
-                "No RBAC rule mends that; mend the credentials of the kubeconfig or of the service account"
+                "No RBAC rule mends that; mend the credentials of the kubeconfig or of the service account. "
+                f"See {Trouble.FORBIDDEN}"
             )
         due: dict[tuple[str, frozenset[str]], list[tuple[tuple[str, str], _Rule]]] = {}
         for of, rule in sorted(self._rules.items()):
@@ -136,6 +138,7 @@ class MissingPermissions:
             lines += [f'- apiGroups: ["{group}"]', f'  resources: ["{resource}"]', f"  verbs: [{verbs}]"]
         if user:
             lines += [f"# and its binding, if there is none yet: {self._binding(user, namespaces)}"]
+        lines += [f"# See {Trouble.FORBIDDEN}"]
         return "\n".join(lines)
 
     def _binding(self, user: str, namespaces: frozenset[str]) -> str:

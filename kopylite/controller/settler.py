@@ -27,6 +27,7 @@ from kopylite.reconcile.causes import Causes, Line, alike
 from kopylite.reconcile.context import Context
 from kopylite.reconcile.recorder import INVALID_OBJECT, is_publishable
 from kopylite.reconcile.request import Request, Retry
+from kopylite.troubleshooting import Trouble
 from kopylite.workqueue import RateLimit, WorkQueue
 from kopylite.workqueue.ratelimiters import TokenBucket
 
@@ -286,7 +287,10 @@ class Settler:
             conflicts = self._queue.failures(request)
             if conflicts < CONFLICTS_TO_WARN:
                 return logging.DEBUG, f"conflict, next try in {after:.3f} s"
-            return logging.WARNING, f"conflict no. {conflicts} in a row, what it writes keeps changing"
+            return (
+                logging.WARNING,
+                f"conflict no. {conflicts} in a row, what it writes keeps changing (see {Trouble.CONFLICT})",
+            )
         if failure is Failure.GONE:
             times = self._queue.failures(request)
             if times < CONFLICTS_TO_WARN:
@@ -295,7 +299,10 @@ class Settler:
         if failure is Failure.GOING:
             times = self._going[request] = self._going.get(request, 0) + 1
             if times % GOING_TO_WARN == 0:
-                return logging.WARNING, f"still on its way out, after {times} runs; look what holds it"
+                return (
+                    logging.WARNING,
+                    f"still on its way out, after {times} runs; look what holds it (see {Trouble.STUCK})",
+                )
             return logging.DEBUG, f"on its way out, next try in {after:.0f} s"
         if failure is Failure.POSTPONED:
             return logging.INFO, f"not yet, next try in {after:.1f} s"

@@ -25,6 +25,7 @@ from kopylite.boundary import printable
 from kopylite.cache import Record
 from kopylite.objects import Kind
 from kopylite.reconcile.chains import ChainLink
+from kopylite.troubleshooting import Trouble
 
 # A status converges in one run or two; a procedure of steps that each write the same object has five or six. A run of
 # a longer chain counts.
@@ -165,7 +166,7 @@ class ControllerLoops:
         return (
             f"hot loop: {self._steps} of the last {self.runs} runs of controller {self.name} were caused by nothing "
             f"but its own writes{others}, and wrote again{example}. Write only when something else has changed, and no "
-            "time or counter that is new in each run"
+            f"time or counter that is new in each run. See {Trouble.HOT_LOOP}"
         )
 
 

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.controller import Controller
+from kopylite.troubleshooting import Trouble
 
 logger = logging.getLogger("kopylite.manager")
 
@@ -83,9 +84,10 @@ class Backlog:
         """What to write of its progress now, with the slowest run since the last line; "": it is not time for it."""
         if now - self._line_at < LINE_SECONDS:
             return ""
-        self._line_at = now
+        first, self._line_at = self._line_at == self._began, now
         slowest = self._controller.slowest()
-        return f"{progress}; slowest: {slowest}" if slowest else str(progress)
+        text = f"{progress}; slowest: {slowest}" if slowest else str(progress)
+        return f"{text}. See {Trouble.SLOW}" if first else text
 
     def _restart(self, now: float) -> None:
         runs = self._controller.runs

@@ -17,6 +17,7 @@ from types import FrameType
 
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.reconcile import Context
+from kopylite.troubleshooting import Trouble
 
 logger = logging.getLogger(__name__)
 
@@ -108,10 +109,11 @@ class StallWatch:
             guilty = f"task {task.get_name()}" if task else "a callback"
         logger.warning(
             "the event loop has been blocked for %.1f s by %s at %s: everything else waits. "
-            "Await an asynchronous call there, or use run_in_thread",
+            "Await an asynchronous call there, or use run_in_thread. See %s",
             self._warn_after,
             guilty,
             guilty_line(frame),
+            Trouble.BLOCKED,
             extra={"fields": context.fields() if context is not None else {}},
         )
 

@@ -14,6 +14,7 @@ from kopylite.cache import Informer, Scope
 from kopylite.client import MissingPermissions
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.errors import Forbidden
+from kopylite.troubleshooting import Trouble
 
 logger = logging.getLogger("kopylite.manager")
 
@@ -118,11 +119,12 @@ class WaitingReport:
         waiters = sorted({waiter for scope in scopes for waiter in self._waiters(scope)})
         now_state = informers[0].statistics()
         logger.warning(
-            "waiting for the cache of %s for %.0f s%s: %s",
+            "waiting for the cache of %s for %.0f s%s: %s; see %s",
             _named(scopes),
             now - min(self._waits[scope].since for scope in scopes),
             f"; controllers that wait: {', '.join(waiters)}" if waiters else "",
             now_state.problem or f"{now_state.phase}, {now_state.objects} objects so far",
+            Trouble.NOTHING_HAPPENS if now_state.problem else Trouble.SLOW,
         )
 
 

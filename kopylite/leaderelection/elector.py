@@ -21,6 +21,7 @@ from kopylite.leaderelection.lease import Lease
 from kopylite.leaderelection.observer import ElectionObserver, LeaseChange
 from kopylite.leaderelection.requests import LeaseRequests
 from kopylite.leaderelection.settings import LeaseSettings
+from kopylite.troubleshooting import Trouble
 
 logger = logging.getLogger("kopylite.leaderelection")
 
@@ -296,17 +297,16 @@ class Elector:
             why = f"{why} ({self._problem})"
         self._close_fence()
         self._lost_at, self._lost_why = self._clock.elapsed(), why
-        logger.warning("lease %s is lost: %s. Leader work is cancelled", self.settings, why)
+        logger.warning("lease %s is lost: %s. Leader work is cancelled. See %s", self.settings, why, Trouble.LOST_LEASE)
         self._reminder = asyncio.get_running_loop().call_later(OVERDUE, self._tell_overdue)
         term.cancel()
 
     def _tell_overdue(self) -> None:
         if self.overdue > 0:
             logger.error(
-                "lease %s was lost %.0f s ago, and leader work goes on: some of it does not heed its cancellation. Its "
-                "writes through ctx.client are refused; what else it does is not. Liveness fails, for a restart",
-                self.settings,
-                self.overdue,
+                "lease %s was lost %.0f s ago, and leader work goes on: some of it does not heed its cancellation. "
+                "Its writes through ctx.client are refused; what else it does is not. Liveness fails. See %s",
+                *(self.settings, self.overdue, Trouble.LOST_LEASE),
             )
             self._reminder = asyncio.get_running_loop().call_later(OVERDUE, self._tell_overdue)
 

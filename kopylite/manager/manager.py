@@ -53,6 +53,7 @@ from kopylite.manager.webhooks import hook_config, served, webhook_service
 from kopylite.metrics import Metrics
 from kopylite.observers import ClientObserver
 from kopylite.serving import Address, Answer, Check, HttpServer, Query, guarded, probe, servers_of, wants
+from kopylite.troubleshooting import Trouble
 
 if TYPE_CHECKING:
     from kopylite.webhooks.service import WebhookService
@@ -342,8 +343,9 @@ class Manager:
         client = LiveClient(Api(ground.transport, ground.resources))
         if missing := await missing_namespaces(client, self.options.scope.names):
             logger.warning(
-                "there is no namespace %s: nothing can be reconciled there before it is created; is it spelt rightly?",
-                ", ".join(missing),
+                "there is no namespace %s: nothing can be reconciled there before it is created; is it spelt rightly? "
+                "See %s",
+                *(", ".join(missing), Trouble.NOTHING_HAPPENS),
             )
 
     def _plan_servers(self) -> list[HttpServer]:

@@ -25,6 +25,7 @@ from kopylite.objects import Unstructured, wire_of
 from kopylite.objects.wirevalues import wire_value
 from kopylite.reconcile import Context, Environment, Request
 from kopylite.reconcile.context import RUNNING
+from kopylite.troubleshooting import Trouble
 from kopylite.webhooks.edits import carried, patch_of
 from kopylite.webhooks.review import Denied, Review, status_of
 from kopylite.webhooks.reviews import AdmissionRequest, answer_to, present, request_of
@@ -101,7 +102,7 @@ class Judge:
                 patch = await self._reviewed(request, warnings, audit)
             if scope.cancelled_caught:
                 text = f"the webhook was not done within {deadline_of(timeout):g} s; nothing was decided"
-                logger.error("%s: %s", Review(request, Unstructured).shown(), text)
+                logger.error("%s: %s. See %s", Review(request, Unstructured).shown(), text, Trouble.WEBHOOK)
                 raise _Refused(GatewayTimeout(text).to_status())
             return answer_to(request.uid, patch=patch, warnings=warnings, audit=audit)
         except _Refused as refused:

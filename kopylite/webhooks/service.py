@@ -21,6 +21,7 @@ from kopylite.reconcile import Environment
 from kopylite.serving import Address, PostHandler, PostServer
 from kopylite.serving.address import is_loopback
 from kopylite.serving.postserver import Observe
+from kopylite.troubleshooting import Trouble
 from kopylite.webhooks.admission import Judge, deadline_of
 from kopylite.webhooks.certificates import (
     BadCertificate,
@@ -297,7 +298,7 @@ class WebhookService:
             missing = await self._registration.apply(place)
         except (KopyliteError, OSError) as error:
             self._state.configuration = f"the configurations are not applied: {say(error)}"
-            self._tell(f"{self._state.configuration}; it is tried again")
+            self._tell(f"{self._state.configuration}; it is tried again. See {Trouble.WEBHOOK}")
             return False
         self._state.configuration = f"there is no CRD {', '.join(missing)}" if missing else None
         if missing:

@@ -11,6 +11,7 @@ from kopylite.client import MissingPermissions
 from kopylite.diagnostics import WaitingReport
 from kopylite.errors import Forbidden, KindNotFound
 from kopylite.objects import Kind
+from kopylite.troubleshooting import Trouble
 
 FORBIDDEN = Forbidden(
     'configmaps is forbidden: User "system:serviceaccount:shop:operator" cannot list resource "configmaps" '
@@ -71,7 +72,8 @@ def test_reminders_name_cause_and_waiters_and_grow_rarer(
         said += [second] * (len(caplog.messages) - before)
     assert said == [10, 30, 70, 150, 310, 610, 910]
     assert caplog.messages[0] == (
-        "waiting for the cache of ConfigMap.v1 for 10 s; controllers that wait: shop, shop-2: is its CRD installed?"
+        "waiting for the cache of ConfigMap.v1 for 10 s; controllers that wait: shop, shop-2: is its CRD installed?; "
+        f"see {Trouble.NOTHING_HAPPENS}"
     )
 
 
@@ -80,7 +82,7 @@ def test_a_cache_that_is_still_listing_says_how_far_it_is(
 ) -> None:
     report.look(100.0)
     report.look(110.0)
-    assert caplog.messages[0].endswith("listing, 500 objects so far")
+    assert caplog.messages[0].endswith(f"listing, 500 objects so far; see {Trouble.SLOW}")
 
 
 def test_a_missing_rbac_rule_is_printed_at_once_and_only_once(
