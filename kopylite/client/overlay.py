@@ -36,6 +36,7 @@ Names = Mapping[str, Any]
 NONE: Final[Names] = {}
 
 _JSON = frozenset({dict, list, str, int, bool, type(None)})
+_PLAIN = frozenset({str, int, bool})
 
 # What the API server's own admission puts into every Pod (plugin/pkg/admission/defaulttolerationseconds/admission.go):
 # a Pod's tolerations are one value, so without this each comparison would find two elements too many.
@@ -93,8 +94,8 @@ class Overlay:
         bare = not named and not others
         for name, value in desired.items():
             old = stored.get(name, ABSENT)
-            if type(value) is str and value == old:
-                continue  # most values are equal texts
+            if type(value) in _PLAIN and type(old) is type(value) and value == old:
+                continue  # as most are
             mine = NONE if bare else named.get(f"f:{name}") or NONE
             theirs = NONE if bare else others.get(f"f:{name}") or NONE
             if not mine and self._others is not NONE and isinstance(old, dict) and f"f:{name}" not in others:
@@ -181,6 +182,10 @@ def names_of(desired: Any, field: Field, literal: Mapping[int, Any], before: Nam
         found = {} if whole else dict(before)
         for name, value in desired.items():
             step = f"f:{name}"
+            if type(value) in _PLAIN:
+                if whole:
+                    found[step] = NONE
+                continue
             inner = names_of(value, field.child(name), literal, before.get(step) or NONE)
             if value is None:
                 found.pop(step, None)

@@ -91,6 +91,8 @@ def _convert_dict(value: Mapping[Any, Any]) -> dict[str, Any]:
     result: Any = value if isinstance(value, dict) else dict(value)
     changed = result is not value
     for key, inner in list(result.items()):
+        if type(inner) is str and type(key) is str and inner.isascii() and key.isascii():
+            continue  # most are
         text = key if type(key) is str and key.isascii() else _key(key)
         try:
             new = _convert(inner)
