@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import warnings
 from collections.abc import Iterable
+from typing import Any
 
 import aiohttp
 import anyio
 
-from kopylite.client.permits import asking, revocable_socket
+from kopylite.client.permits import PERMIT, asking, revocable_socket
 from kopylite.client.socks import socks_connector
 
 # kube-apiserver closes idle connections after 90 s; whoever closes first never meets the race.
@@ -40,20 +41,26 @@ class Connections:
         self._headers = tuple(headers)
         self._socks = socks
         self._requests: aiohttp.ClientSession | None = None
+        self._asking: aiohttp.ClientSession | None = None
         self._streams: aiohttp.ClientSession | None = None
 
     @property
     def requests(self) -> aiohttp.ClientSession:
-        """For requests that are answered at once."""
-        if self._requests is None:
-            self._requests = self._open()
-        return self._requests
+        """For requests that are answered at once; with the connections of all, one that asks for permits, if it has to.
+
+        aiohttp's way to be asked makes each request a fifteenth dearer, and few operators have a leader.
+        """
+        if self._requests is None or self._asking is None:
+            connector = self._connector()
+            self._requests = self._session(connector)
+            self._asking = self._session(connector, connector_owner=False, trace_configs=[asking()])
+        return self._requests if PERMIT.get() is None else self._asking
 
     @property
     def streams(self) -> aiohttp.ClientSession:
         """For answers that last."""
         if self._streams is None:
-            self._streams = self._open()
+            self._streams = self._session(self._connector(), trace_configs=[asking()])
         return self._streams
 
     def look_up_anew(self) -> None:
@@ -64,23 +71,25 @@ class Connections:
 
     async def aclose(self) -> None:
         """Close all connections."""
+        if self._asking is not None:
+            await self._asking.close()
         for session in (self._requests, self._streams):
             if session is not None:
                 if isinstance(session.connector, aiohttp.TCPConnector):
                     await session.connector.close(abort_ssl=True)
                 await session.close()
-        self._requests = self._streams = None
+        self._requests = self._asking = self._streams = None
         # What was dropped closes its socket in the next turn of the event loop; if there is none, it stays open.
         await asyncio.sleep(0)
 
-    def _open(self) -> aiohttp.ClientSession:
+    def _session(self, connector: aiohttp.BaseConnector, **more: Any) -> aiohttp.ClientSession:
         return aiohttp.ClientSession(
-            connector=self._connector(),
+            connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
             headers=self._headers,
             # trust_env costs two thread hops a request and reads ~/.netrc; the proxy is settled by the config.
             trust_env=False,
-            trace_configs=[asking()],
+            **more,
         )
 
     def _connector(self) -> aiohttp.BaseConnector:

@@ -43,6 +43,8 @@ CONNECT_TIMEOUT = 10.0
 MAX_CONNECTIONS = 64
 # Longer bodies are handed to aiohttp as a file, which it reads piece by piece.
 LARGE_BODY = 256 * 1024
+# All else is timed by Pace.
+_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,11 +200,11 @@ class AiohttpTransport:
                 self._connections.requests.request(
                     request.method,
                     URL(self._base + request.target, encoded=True),
-                    timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT),
+                    timeout=_TIMEOUT,
                     **arguments,
                 ) as response,
             ):
-                body = await pace.read(response.content.iter_any())
+                body = await pace.read(response.content.iter_any(), response.content_length)
                 code = str(response.status)
                 if "Warning" in response.headers:
                     self._warnings.show(request, response.headers.getall("Warning"))
@@ -225,7 +227,7 @@ class AiohttpTransport:
                 response = await self._connections.streams.request(
                     request.method,
                     URL(self._base + request.target, encoded=True),
-                    timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT),
+                    timeout=_TIMEOUT,
                     **self._arguments(request, identity),
                 )
             code = str(response.status)

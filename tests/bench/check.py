@@ -5,7 +5,7 @@
     python -m tests.bench.check --profile read
 
 Two measures, and neither minds a busy machine. `calls`: Python and C functions that are called for one step, counted by
-the profiler; for one version of Python they are the same on every machine, and one more than 5 % is a regress. `ratio`:
+the profiler; for one version of Python they are the same on every machine, and 8 % more is a regress. `ratio`:
 CPU time of a step in that of a yardstick of the same run (json.loads of the same bytes, or a put and get of
 asyncio.Queue), the best of several interleaved rounds; more than 40 % is a regress. `bytes`: what an object costs in a
 cache beside its payload.

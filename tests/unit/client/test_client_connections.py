@@ -14,6 +14,8 @@ from aiohttp import web
 
 from kopylite.client import AiohttpTransport, ApiRequest, ClientConfig
 from kopylite.client.connections import OPENING_AT_A_TIME
+from kopylite.client.permits import PERMIT
+from kopylite.errors import UsageError
 from tests.operators import eventually
 
 VERSION = ApiRequest("GET", "/version")
@@ -138,3 +140,32 @@ async def test_few_watches_are_opened_at_a_time_and_all_are_open_in_the_end() ->
         over.set()
         tasks.cancel_scope.cancel()
     assert max(most) == OPENING_AT_A_TIME
+
+
+async def test_who_needs_a_permit_is_asked_for_it_on_the_connection_of_all() -> None:
+    ports: set[Any] = set()
+    permits = 0
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        assert request.transport is not None
+        ports.add(request.transport.get_extra_info("peername")[1])
+        return web.Response(text="1")
+
+    def ask() -> None:
+        nonlocal permits
+        permits += 1
+        if permits == 2:
+            raise UsageError("no permit any more")
+
+    async with serving("127.0.0.1", handler=answer) as port:
+        config = ClientConfig(server=f"http://127.0.0.1:{port}")
+        async with AiohttpTransport(config) as transport:
+            await transport.request(VERSION)
+            token = PERMIT.set(ask)
+            await transport.request(VERSION)
+            with pytest.raises(UsageError, match="no permit"):
+                await transport.request(VERSION)
+            PERMIT.reset(token)
+            await transport.request(VERSION)
+    assert permits == 2
+    assert len(ports) <= 2  # the request without a permit has taken its connection with it
