@@ -186,7 +186,7 @@ class ShardWorld:
             for other in second:
                 apart = one.end <= other.first or other.end <= one.first
                 assert apart, (
-                    f"a key is in the hands of two: {one.index} of {one.count}, {other.index} of {other.count}"
+                    f"a key is in the hands of two: {one.index} of {one.of}, {other.index} of {other.of}"
                 )
 
     def settle(self) -> None:

@@ -65,6 +65,16 @@ def test_what_is_cleared_is_let_go_and_the_heap_can_be_used_again() -> None:
     heap: DelayHeap[str] = DelayHeap()
     heap.schedule("a", 1.0)
     heap.clear()
-    assert (len(heap), heap._heap, heap.next_time()) == (0, [], None)
+    assert not heap._heap
+    assert (len(heap), heap.next_time()) == (0, None)
     heap.schedule("b", 2.0)
     assert heap.pop_due(9.0) == [("b", 2.0)]
+
+
+def test_a_heap_that_was_swept_is_one_whatever_the_order_of_its_keys() -> None:
+    heap: DelayHeap[int] = DelayHeap()
+    for key in range(50):
+        heap.schedule(key, 1000.0 - key)
+    for _ in range(50 + SWEEP_SLACK):  # moved for longer than the slack lasts: all are put into a new heap
+        heap.schedule(7, 2000.0)
+    assert [key for key, _ in heap.pop_due(1000.0)] == [key for key in range(49, -1, -1) if key != 7]
