@@ -75,6 +75,6 @@ def test_a_heap_that_was_swept_is_one_whatever_the_order_of_its_keys() -> None:
     heap: DelayHeap[int] = DelayHeap()
     for key in range(50):
         heap.schedule(key, 1000.0 - key)
-    for _ in range(50 + SWEEP_SLACK):  # moved for longer than the slack lasts: all are put into a new heap
+    for _ in range(51 + SWEEP_SLACK):  # the last one is one too many: all are put into a new heap
         heap.schedule(7, 2000.0)
     assert [key for key, _ in heap.pop_due(1000.0)] == [key for key in range(49, -1, -1) if key != 7]
