@@ -185,9 +185,7 @@ class ShardWorld:
         for one in first:
             for other in second:
                 apart = one.end <= other.first or other.end <= one.first
-                assert apart, (
-                    f"a key is in the hands of two: {one.index} of {one.of}, {other.index} of {other.of}"
-                )
+                assert apart, f"a key is in the hands of two: {one.index} of {one.of}, {other.index} of {other.of}"
 
     def settle(self) -> None:
         """From here, when all goes well, the work is divided, if there is one number of shards; or who stays has it."""
