@@ -32,7 +32,7 @@ $(STAMP): requirements-dev.lock pyproject.toml
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps -e .
 	@touch $(STAMP)
 
-check: setup docs ## format and lint (ruff), types (mypy strict), architecture, the docs site
+check: setup docs-check ## format and lint (ruff), types (mypy strict), architecture, the docs site
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -115,6 +115,9 @@ lock: setup ## resolve the two locks anew from pyproject.toml
 
 docs: setup ## the docs site, in build/docs; a dead link or a page in no list ends it
 	@$(BIN)/sphinx-build -q -W --keep-going -d build/doctrees docs build/docs && echo "build/docs/index.html"
+
+docs-check: setup ## the same without writing it: does every link lead somewhere, is every page in a list?
+	@$(BIN)/sphinx-build -q -W --keep-going -b dummy -d build/doctrees-check docs build/docs-check
 
 clean: ## remove the virtual environment and caches
 	rm -rf $(VENV) $(RELEASE) .matrix dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -58,4 +58,7 @@ def link_to_sources(app: object, page: str, source: list[str]) -> None:
 
 
 def setup(app: object) -> None:
+    from scripts.make_reference import write
+
+    write(DOCS / "reference")
     app.connect("source-read", link_to_sources)  # type: ignore[attr-defined]
