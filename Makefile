@@ -16,7 +16,7 @@ export PYTHONDONTWRITEBYTECODE :=
 QUICK := tests/test_architecture.py tests/test_exports.py tests/test_leftovers.py tests/properties tests/unit
 QUICK_SKIPS := $(addprefix --ignore=tests/unit/,apiserver cli testing app) --ignore-glob='tests/properties/test_apiserver_*'
 
-.PHONY: help setup check test test-quick test-all mutants conformance conformance-upstream conformance-testcmd zoo sweep-samples fmt demo dev bench docs api release-check matrix lock clean
+.PHONY: help setup check test test-quick test-all mutants conformance conformance-upstream conformance-testcmd zoo sweep-samples sweep-real fmt demo dev bench docs api release-check matrix lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
@@ -86,6 +86,13 @@ sweep-samples: setup ## each sample through all plans of its sweep.yaml (some mi
 	@$(BIN)/python -m kopylite sweep samples.myapp.operator:app --scenario samples/myapp/sweep.yaml --budget 30m
 	@$(BIN)/python -m kopylite sweep samples.bucket.sweep:app --scenario samples/bucket/sweep.yaml --budget 30m
 	@$(BIN)/python -m kopylite sweep samples.shop.operator:app --scenario samples/shop/sweep.yaml --budget 30m
+
+CONTEXT ?=
+sweep-real: setup ## three samples through all plans, on the real API server of a kubeconfig CONTEXT, too (half an hour)
+	@test -n "$(CONTEXT)" || { echo "name a context of your kubeconfig: make sweep-real CONTEXT=kind-dev"; exit 2; }
+	@$(BIN)/python -m kopylite sweep samples.hello.operator:app --scenario samples/hello/sweep.yaml --budget 30m --real $(CONTEXT)
+	@$(BIN)/python -m kopylite sweep samples.bucket.sweep:app --scenario samples/bucket/sweep.yaml --budget 30m --real $(CONTEXT)
+	@$(BIN)/python -m kopylite sweep samples.myapp.operator:app --scenario samples/myapp/sweep.yaml --budget 30m --real $(CONTEXT)
 
 fmt: setup ## format and apply the safe fixes
 	$(BIN)/ruff format .

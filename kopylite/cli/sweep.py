@@ -14,7 +14,7 @@ from kopylite.cli.exitcodes import Exit
 from kopylite.cli.signals import StopSignals
 from kopylite.cli.target import AttributeNotFound, ModuleNotLoaded, load_app
 from kopylite.clock import SYSTEM_CLOCK
-from kopylite.errors import RegistrationError, UsageError
+from kopylite.errors import KubeconfigError, RegistrationError, UsageError
 
 if TYPE_CHECKING:
     from kopylite.sweep.plans import FaultPlan
@@ -40,10 +40,12 @@ examples:
   kopylite sweep hello.py --scenario hello.yaml --faults crash,response --budget 5m
   kopylite sweep hello.py --scenario hello.yaml --json found.json       for programs
   kopylite sweep hello.py --scenario hello.yaml --replay found.json     only the plans that found something
+  kopylite sweep hello.py --scenario hello.yaml --real kind-dev         the same plans on a real API server, too
 
 exit codes:
   0  nothing was found
-  1  something was found; or without any fault the operator fails, does nothing, or never comes to rest
+  1  something was found, or is otherwise on the real server; or without any fault the operator fails, does
+     nothing, or never comes to rest
   2  wrong command line or scenario
   3  the module cannot be found or imported
   4  the module has no such attribute, or it is no App
@@ -70,6 +72,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--jobs", metavar="N", type=positive_int, help="processes at the same time; default: one a core"
     )
     parser.add_argument("--replay", metavar="FILE", type=Path, help="only the plans of a file that --json wrote")
+    parser.add_argument(
+        "--real",
+        metavar="CONTEXT",
+        help="play each plan on the API server of this kubeconfig context, too, and tell where it ends otherwise; only "
+        "in namespaces that are made for it, and taken away at the end",
+    )
+    parser.add_argument("--kubeconfig", metavar="FILE", help="which has the CONTEXT; default: as kubectl finds it")
+    parser.add_argument("--real-remote", action="store_true", help="the server of CONTEXT may be on another machine")
     parser.add_argument("--json", metavar="FILE", type=Path, help="write the findings there, for programs")
 
 
@@ -87,14 +97,19 @@ def run(args: argparse.Namespace, signals: StopSignals) -> int:
         source = source_of(load_app(args.target), args.target)
         jobs = args.jobs or os.cpu_count() or 1
         settings = Settings(faults, args.budget, args.seed, jobs, plans, SweepBar().show)
-        report = sweep_source(source, scenario, settings)
-    except UsageError as error:
+        if args.real:
+            from kopylite.sweep.real import sweep_on_real
+
+            report = sweep_on_real(source, scenario, settings, args.kubeconfig, args.real, remote=args.real_remote)
+        else:
+            report = sweep_source(source, scenario, settings)
+    except (UsageError, KubeconfigError) as error:
         print(f"kopylite sweep: {error}", file=sys.stderr)
         return _code(error)
     print(report)
     if args.json:
         return _write(report, args.json)
-    return FOUND if report.findings else Exit.STOPPED
+    return FOUND if report.findings or report.differences else Exit.STOPPED
 
 
 def plans_in(path: Path) -> tuple[FaultPlan, ...]:
@@ -138,14 +153,14 @@ def _write(report: Report, path: Path) -> int:
     except OSError as error:
         print(f"kopylite sweep: --json {path}: {error.strerror or error}", file=sys.stderr)
         return Exit.USAGE
-    return FOUND if report.findings else Exit.STOPPED
+    return FOUND if report.findings or report.differences else Exit.STOPPED
 
 
 def _fault_names() -> str:
     return "rerun, crash, response, effect, missed, recreate, writer, stale, refused, watch"
 
 
-def _code(error: UsageError) -> int:
+def _code(error: Exception) -> int:
     if isinstance(error, ModuleNotLoaded):
         return Exit.MODULE
     if isinstance(error, AttributeNotFound):

@@ -36,6 +36,7 @@ class Settings:
         jobs: processes at the same time.
         plans: only these; empty: all that the faults give.
         progress: told how many plans have run, of how many, and how many findings there are.
+        verdict: told of each plan that has run, and what is wrong with it.
     """
 
     faults: Sequence[str] = tuple(FAULTS)
@@ -44,6 +45,7 @@ class Settings:
     jobs: int = os.cpu_count() or 1
     plans: Sequence[FaultPlan] = ()
     progress: Callable[[int, int, int], None] = lambda done, total, found: None
+    verdict: Callable[[FaultPlan, Defect | None], None] = lambda plan, problem: None
 
 
 def sweep_source(source: AppSource, scenario: Scenario, settings: Settings) -> Report:
@@ -78,7 +80,7 @@ class _Sweep:
         for some in (plans[:1], plans[1:]):  # where the first one fails, the others need not be run
             runs += [self._run(pair) for pair in self._each(some, FIRST_WINDOW)]
             runs.sort(key=lambda run: run.plan.seed)
-            if problem := _no_yardstick(runs):
+            if problem := no_yardstick(runs):
                 self._report.findings.append(self._unfaulted(runs[0], problem))
                 return self._ended(began)
         reference = learn(runs)
@@ -113,6 +115,7 @@ class _Sweep:
             run = self._run(pair)
             self._report.plans += 1
             problem = judge(run, reference)
+            self._settings.verdict(run.plan, problem)
             if problem is not None and problem.signature in known:
                 known[problem.signature].others += 1
             elif problem is not None and (confirmed := self._confirmed(run, problem, reference)):
@@ -183,7 +186,7 @@ def _in_fork(prepared: Prepared, window: float, simulate: bool, plan: FaultPlan)
     return run_plan(prepared, plan, window, simulate=simulate)
 
 
-def _no_yardstick(runs: Sequence[SweepRun]) -> Defect | None:
+def no_yardstick(runs: Sequence[SweepRun]) -> Defect | None:
     """Why runs without faults are nothing to compare with."""
     for run in runs:
         if run.died:

@@ -18,6 +18,7 @@ class Report:
         findings: what is wrong.
         unconfirmed: plans that went wrong once and not again.
         seconds: of the wall clock, reference runs included.
+        on_real: how many of the plans were played on a real server, too; `differences`: where that had another verdict.
     """
 
     source: str = ""
@@ -27,10 +28,13 @@ class Report:
     findings: list[SweepFinding] = field(default_factory=list)
     unconfirmed: int = 0
     seconds: float = 0.0
+    on_real: int = 0
+    differences: list[str] = field(default_factory=list)
 
     def to_wire(self) -> dict[str, Any]:
         """As `--json` writes it."""
-        return {"plans": self.plans, "findings": [finding.to_wire() for finding in self.findings]}
+        wire: dict[str, Any] = {"plans": self.plans, "findings": [finding.to_wire() for finding in self.findings]}
+        return wire | ({"onReal": self.on_real, "differences": self.differences} if self.on_real else {})
 
     def __str__(self) -> str:
         rate = f", {60 * self.plans / self.seconds:.0f} a minute" if self.seconds > 0 and self.plans else ""
@@ -39,6 +43,10 @@ class Report:
         lines = [f"{self.source} with {self.scenario}: {self.plans}{of} plans in {self.seconds:.1f} s{rate}: {counted}"]
         if self.planned > self.plans:
             lines.append(f"the budget was spent: {self.planned - self.plans} plans were not run")
+        if self.on_real:
+            equal = self.on_real - len(self.differences)
+            lines += [f"on the real server: {equal} of {self.on_real} verdicts are the same"]
+            lines += [f"  {difference}" for difference in self.differences]
         for number, finding in enumerate(self.findings, 1):
             lines += ["", f"{number}. {finding.sentence}"]
             if finding.others:

@@ -146,14 +146,28 @@ def run_plan(prepared: Prepared, plan: FaultPlan, window: float, *, simulate: bo
 
     async def main() -> None:
         world = SweepWorld(prepared.store.fork(), clock, prepared.source, simulate=simulate)
-        run.trace = world.trace
-        _listen(world)
+        await play(world, prepared.scenario, run, (window, LONGEST, prepared.version))
+
+    clock.run(main)
+    return run
+
+
+async def play(world: SweepWorld, scenario: Scenario, run: SweepRun, limits: tuple[float, float, int]) -> None:
+    """Play a scenario with the faults of a plan in a world, and keep what it was like.
+
+    Args:
+        limits: window, longest and since of the Scene.
+    """
+    run.trace = world.trace
+    _listen(world)
+
+    async def live() -> None:
         async with world.lived():
-            injection = Injection(world, plan)
-            scene = Scene(world, injection, window, LONGEST, prepared.version)
+            injection = Injection(world, run.plan)
+            scene = Scene(world, injection, *limits)
             world.start_operator()
             try:
-                await scene.play(prepared.scenario)
+                await scene.play(scenario)
             except StepFailed as error:
                 run.failed = str(error)
             except Exception as error:  # of a scenario that is a function
@@ -164,13 +178,12 @@ def run_plan(prepared: Prepared, plan: FaultPlan, window: float, *, simulate: bo
             raise _Over
 
     try:
-        clock.run(main)
+        await live()
     except BaseExceptionGroup as group:
         if group.subgroup(_Over) is None:
             raise
     except _Over:
         pass
-    return run
 
 
 class _Over(Exception):

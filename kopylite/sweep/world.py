@@ -21,6 +21,7 @@ from kopylite.apiserver.server import ApiServer, ApiServerOptions
 from kopylite.apiserver.storage.history import StoredChange
 from kopylite.apiserver.storage.store import ObjectStore
 from kopylite.client import Client
+from kopylite.clock import Clock
 from kopylite.devcluster.faults import WRITES, Faults, past_of
 from kopylite.devcluster.simulator import Simulation, simulator_app
 from kopylite.manager import Manager, Options
@@ -32,7 +33,6 @@ from kopylite.sweep.source import AppSource
 from kopylite.sweep.trace import NOISE, OPERATOR, SCENARIO, SERVER, SIMULATOR, WEBHOOKS, Point, Trace, TraceEntry
 from kopylite.sweep.transport import Link, MemoryTransport
 from kopylite.sweep.webhooks import answer_webhooks
-from kopylite.testing.clock import VirtualClock
 
 # Who makes the request that is answered now.
 ACTOR: ContextVar[str] = ContextVar("kopylite_sweep_actor", default=SERVER)
@@ -55,6 +55,7 @@ class SweepWorld:
         clock: of everything.
         source: makes the operator.
         simulate: play workloads.
+        controllers: of the server.
 
     Attributes:
         trace: what happened so far.
@@ -65,12 +66,20 @@ class SweepWorld:
         on_effect: called after each call that left the cluster; returns whether the operator crashes now.
     """
 
-    def __init__(self, store: ObjectStore, clock: VirtualClock, source: AppSource, *, simulate: bool = True) -> None:
+    def __init__(
+        self,
+        store: ObjectStore,
+        clock: Clock,
+        source: AppSource,
+        *,
+        simulate: bool = True,
+        controllers: tuple[str, ...] = NAMES,
+    ) -> None:
         self.clock = clock
         self.trace = Trace()
         self.step = 0
         self.ends: list[str] = []
-        self.server = ApiServer(ApiServerOptions(listen=False, controllers=NAMES), clock=clock, store=store)
+        self.server = ApiServer(ApiServerOptions(listen=False, controllers=controllers), clock=clock, store=store)
         world = self.server.world
         self.faults = Faults(world.hooks, clock, lambda: past_of(world), lambda: world.store.compact())
         self.incarnation: Incarnation | None = None

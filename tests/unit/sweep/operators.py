@@ -102,3 +102,17 @@ async def mail_once(ctx: Context, request: Request) -> None:
 def a_thing(**spec: Any) -> dict[str, Any]:
     metadata = {"name": "a", "namespace": "default"}
     return {"apiVersion": "sweep.example.com/v1", "kind": "Thing", "metadata": metadata, "spec": spec}
+
+
+pair = App("half-done-pair")
+
+
+@pair.reconciler(ConfigMap)
+async def careless_about_two(ctx: Context, request: Request) -> None:
+    """As `careless`, of kinds that every server has."""
+    found = await ctx.client.find(ConfigMap, request) if request.name == "a" else None
+    if found is None or await ctx.client.find(Secret, "one", namespace=request.namespace) is not None:
+        return
+    for name in ("one", "two"):
+        metadata = {"name": name, "namespace": request.namespace}
+        await ctx.client.create(Unstructured({"apiVersion": "v1", "kind": "Secret", "metadata": metadata}), owner=found)
