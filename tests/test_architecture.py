@@ -18,7 +18,7 @@ PACKAGE = Path(__file__).parent.parent / "kopylite"
 
 # Left never imports right. Rooms of one set ignore each other.
 LAYERS: list[set[str]] = [
-    {"troubleshooting"},
+    {"lazily", "troubleshooting"},
     {"boundary", "redaction"},
     {"errors", "clock", "observers"},
     {"wholefiles"},

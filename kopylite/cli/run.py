@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
     from kopylite.supervision import ProcessPlace, Tie
 
 logger = logging.getLogger(__name__)
+
+# Objects that are made between two looks for garbage, while modules are loaded.
+LOADING = 100_000
 
 EPILOG = f"""\
 examples:
@@ -187,8 +191,9 @@ def run(args: argparse.Namespace, signals: StopSignals) -> int:
         if several:
             return supervise(args, signals)
         tie = tie_of(args, signals)
-        apps = load_apps(args.target)
-        _require_controllers(apps, args.target)  # before --dev starts a cluster for nothing
+        with _loading():
+            apps = load_apps(args.target)
+            _require_controllers(apps, args.target)  # before --dev starts a cluster for nothing
         if place is not None:
             check_shared(apps, options_of(args), place)
         signals.nothing_to_end = False
@@ -200,6 +205,19 @@ def run(args: argparse.Namespace, signals: StopSignals) -> int:
         logger.critical("a part that must not end has failed", exc_info=True)
         return Exit.INTERNAL
     return Exit.STOPPED if finished else Exit.UNFINISHED
+
+
+@contextmanager
+def _loading() -> Iterator[None]:
+    """Let modules be loaded with garbage looked for seldom: they make little, and looking is a tenth of their time."""
+    before = gc.get_threshold()
+    seldom = (before[0] and max(LOADING, before[0]), *before[1:])  # 0: never
+    gc.set_threshold(*seldom)
+    try:
+        yield
+    finally:
+        if gc.get_threshold() == seldom:  # else a module has its own idea
+            gc.set_threshold(*before)
 
 
 def _require_controllers(apps: Sequence[App], targets: Sequence[str]) -> None:
@@ -233,8 +251,9 @@ async def _operate(
     apps: Sequence[App], args: argparse.Namespace, signals: StopSignals, bar: Bar | None = None, tie: Tie | None = None
 ) -> bool:
     """Whether all running reconciles had finished when it stopped."""
-    from kopylite.client import load_config
-    from kopylite.manager import Manager
+    with _loading():
+        from kopylite.client import load_config
+        from kopylite.manager import Manager
 
     config = load_config(
         args.kubeconfig, args.context, anonymous=args.anonymous, allow_plain_http=args.allow_plain_http

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import json
 import os
 import signal
@@ -19,7 +20,7 @@ import pytest
 
 from kopylite.cli import main
 from kopylite.cli.exitcodes import Exit
-from kopylite.cli.run import add_parser, on_loop_error, options_of
+from kopylite.cli.run import LOADING, _loading, add_parser, on_loop_error, options_of
 from tests.operators import eventually
 from tests.tinyserver import TinyServer, tiny_server
 
@@ -377,3 +378,19 @@ def test_the_scope_is_that_of_the_command_line(arguments: list[str], scope: str)
     parser = argparse.ArgumentParser()
     add_parser(parser.add_subparsers())
     assert str(options_of(parser.parse_args(["run", "x.py", *arguments])).scope) == scope
+
+
+def test_garbage_is_looked_for_seldom_while_modules_are_loaded_and_what_a_module_wants_stays() -> None:
+    before = gc.get_threshold()
+    try:
+        with _loading():
+            assert gc.get_threshold() == (LOADING, *before[1:])
+        assert gc.get_threshold() == before
+        with _loading():
+            gc.set_threshold(5_000, 20, 20)
+        assert gc.get_threshold() == (5_000, 20, 20)
+        gc.set_threshold(0)
+        with _loading():
+            assert gc.get_threshold()[0] == 0
+    finally:
+        gc.set_threshold(*before)
