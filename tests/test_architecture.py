@@ -36,6 +36,7 @@ LAYERS: list[set[str]] = [
     {"app"},
     {"deploy"},
     {"doctor"},
+    {"migration"},
     {"devcluster"},
     {"testing"},
     {"sweep"},
@@ -102,6 +103,10 @@ PURE = {
     "doctor/findings.py", "doctor/wire.py", "doctor/report.py", "doctor/access.py", "doctor/certificates.py",
     "doctor/versions.py", "doctor/definitions.py", "doctor/rights.py", "doctor/leases.py", "doctor/deletions.py",
     "doctor/ownership.py", "doctor/hooks.py", "doctor/servers.py", "doctor/workload.py",
+    "migration/advice.py", "migration/arguments.py", "migration/constants.py", "migration/converter.py",
+    "migration/declarations.py", "migration/filters.py", "migration/report.py", "migration/rewriting.py",
+    "migration/selectors.py", "migration/sources.py", "migration/traces.py", "migration/vocabulary.py",
+    "migration/wiring.py",
 }  # fmt: skip
 IMPURE_EXCEPTIONS = {"objects/models.py", "apiserver/builtin/descriptions.py", "apiserver/builtin/data.py"}
 IMPURE_MODULES = {

@@ -16,7 +16,10 @@ from kopylite.cli.signals import StopSignals
 if TYPE_CHECKING:
     import argparse
 
-COMMANDS = ("init", "run", "sweep", "manifests", "doctor", "finalizers", "apiserver", "crd", "webhooks", "models")
+COMMANDS = (
+    *("init", "run", "sweep", "manifests", "doctor", "finalizers"),
+    *("apiserver", "crd", "webhooks", "models", "migrate"),
+)
 # Those that run until a signal comes; an early one is as good as a late one.
 SERVING = ("run", "apiserver")
 
