@@ -86,6 +86,10 @@ sweep-samples: setup ## each sample through all plans of its sweep.yaml (some mi
 	@$(BIN)/python -m kopylite sweep samples.myapp.operator:app --scenario samples/myapp/sweep.yaml --budget 30m
 	@$(BIN)/python -m kopylite sweep samples.bucket.sweep:app --scenario samples/bucket/sweep.yaml --budget 30m
 	@$(BIN)/python -m kopylite sweep samples.shop.operator:app --scenario samples/shop/sweep.yaml --budget 30m
+	@$(BIN)/python -m kopylite sweep samples.website.operator:app --scenario samples/website/sweep.yaml --budget 30m
+	@$(BIN)/python -m kopylite sweep samples.alerts.operator:app --scenario samples/alerts/sweep.yaml --budget 30m
+	@$(BIN)/python -m kopylite sweep samples.mailbox.sweep:app --scenario samples/mailbox/sweep.yaml --budget 30m
+	@$(BIN)/python -m kopylite sweep samples.devices.operator:app --scenario samples/devices/sweep.yaml --budget 30m
 
 CONTEXT ?=
 sweep-real: setup ## three samples through all plans, on the real API server of a kubeconfig CONTEXT, too (half an hour)

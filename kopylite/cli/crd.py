@@ -11,7 +11,7 @@ from typing import Any
 from kopylite.cli.exitcodes import Exit
 from kopylite.cli.signals import StopSignals
 from kopylite.cli.target import AttributeNotFound, ModuleNotLoaded, load_module
-from kopylite.devcluster.appcrds import all_versions, classes_in, kinds_named_by
+from kopylite.devcluster.appcrds import all_versions, classes_in, kinds_named_by, own_of
 from kopylite.errors import UsageError
 
 EPILOG = """\
@@ -88,15 +88,17 @@ def _crds(target: str, namespace: str) -> list[dict[str, Any]]:
         found = all_versions(classes_in(kinds_named_by(getattr(module, name))))
     else:
         raise AttributeNotFound(f"{place} has no attribute {name!r}")
+    apps = [app for app in ([getattr(module, name)] if name else vars(module).values()) if isinstance(app, App)]
+    if apps and found and not (found := own_of(found)):
+        raise AttributeNotFound(f"{target}: the CRDs of its kinds are installed by somebody else (foreign=True)")
     if not found:
         raise AttributeNotFound(
             f"{target} has no CustomResource; declare one: "
             "class MyApp(CustomResource[Spec, Status], group=..., version=...)"
         )
     crds = crds_of(found)
-    for app in [getattr(module, name)] if name else vars(module).values():
-        if isinstance(app, App):
-            crds = converted(crds, [app], namespace)
+    for app in apps:
+        crds = converted(crds, [app], namespace)
     return crds
 
 

@@ -37,7 +37,7 @@ def dev_cluster(
     from kopylite.devcluster.cluster import crds_in
     from kopylite.devcluster.embedded import EmbeddedCluster
 
-    own = list({crd["metadata"]["name"]: crd for app in apps for crd in crds_of_app(app)}.values())
+    own = list({crd["metadata"]["name"]: crd for app in apps for crd in crds_of_app(app, foreign=True)}.values())
     others = [crd for path in crds for crd in crds_in(path)]  # a bad one is told before anything is served
     cluster = EmbeddedCluster(crds=[*own, *crds], simulator=simulate, data=data, port=port)
     kubeconfig = KUBECONFIG.absolute()

@@ -227,7 +227,7 @@ def _keywords(name: str, crd: CrdInput, version: CrdVersion) -> dict[str, str]:
     """The class keywords, as source, without those that follow from the name of the class."""
     kind = crd.kind
     derived = {"kind": name, "plural": plural_of(kind), "singular": kind.lower(), "listKind": f"{kind}List"}
-    keywords: dict[str, Any] = {"group": crd.group, "version": version.name}
+    keywords: dict[str, Any] = {"group": crd.group, "version": version.name, "foreign": True}
     keywords |= {
         {"listKind": "list_kind"}.get(key, key): crd.names[key]
         for key, value in derived.items()

@@ -11,9 +11,19 @@ from kopylite.crds.crd import ResourceClass, crds_of
 from kopylite.objects import CustomResource
 
 
-def crds_of_app(app: App) -> list[dict[str, Any]]:
-    """The CRDs of the CustomResource classes that an App names; none for an App of other kinds."""
-    return crds_of(all_versions(classes_in(kinds_named_by(app))))
+def crds_of_app(app: App, *, foreign: bool = False) -> list[dict[str, Any]]:
+    """The CRDs of the CustomResource classes that an App names; none for an App of other kinds.
+
+    Args:
+        foreign: those that somebody else installs, too.
+    """
+    found = all_versions(classes_in(kinds_named_by(app)))
+    return crds_of(found if foreign else own_of(found))
+
+
+def own_of(classes: Iterable[ResourceClass]) -> list[ResourceClass]:
+    """Those classes whose CRDs nobody else installs."""
+    return [cls for cls in classes if cls.declaration and not cls.declaration.foreign]
 
 
 def classes_in(things: Iterable[Any]) -> list[ResourceClass]:

@@ -62,6 +62,7 @@ class ResourceOptions(TypedDict, total=False):
     status_subresource: bool | None
     rules: Sequence[Rule]
     annotations: Mapping[str, str]
+    foreign: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,8 @@ class Declaration:
         status_subresource: whether the status is written apart from the rest; None: where there is a status.
         rules: validations of the whole object, in CEL.
         annotations: of the CustomResourceDefinition itself.
+        foreign: somebody else installs that, so no command writes it for a cluster: neither `kopylite crd` nor
+            `kopylite manifests`. A development cluster and a sweep have it nevertheless.
     """
 
     group: str
@@ -107,6 +110,7 @@ class Declaration:
     status_subresource: bool | None = None
     rules: tuple[Rule, ...] = ()
     annotations: Mapping[str, str] = field(default_factory=dict)
+    foreign: bool = False
 
     @property
     def api_version(self) -> str:

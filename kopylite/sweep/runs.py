@@ -100,7 +100,7 @@ def prepare(source: AppSource, scenario: Scenario) -> Prepared:
         UsageError: a CRD is refused.
         Exception: what the operator's modules raise.
     """
-    crds = {crd["metadata"]["name"]: Unstructured(crd) for crd in crds_of_app(source.app)}
+    crds = {crd["metadata"]["name"]: Unstructured(crd) for crd in crds_of_app(source.app, foreign=True)}
     crds |= {crd.name: crd for crd in map(Unstructured, _given(scenario.crds))}
     clock = VirtualClock()
     store = ObjectStore(clock=clock)

@@ -118,6 +118,7 @@ class Thing(
     CustomResource[ThingSpec, None],
     group='example.com',
     version='v1',
+    foreign=True,
 ):
     pass
 '''
