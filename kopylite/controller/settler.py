@@ -7,6 +7,8 @@ import traceback
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any
 
+import anyio
+
 from kopylite.boundary import printable, say
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.controller.outcome import COUNTED, UNREACHED_RETRY, Failure, NextRun, Settlement, unreached
@@ -91,6 +93,7 @@ class Settler:
         # Runs in a row that did not reach the server, of keys that have any, and the priority of the next.
         self._unreached: dict[Request, tuple[int, int]] = {}
         self._causes = Causes()
+        self._failed = anyio.Event()
         # For progress reports: runs that ended, and the slowest since somebody asked.
         self.runs = 0
         self.slowest: tuple[float, Request | None] = (0.0, None)
@@ -227,6 +230,7 @@ class Settler:
                 *(_outage(error) if failure is Failure.UNREACHED else _cause(error, message, where, request)),
             )
             line = Line(level, f"{text.partition(',')[0]}: {message}{where}")
+            self._failed.set()
             if not self._causes.failed(cause, request, self._clock.monotonic(), line):
                 level = logging.DEBUG
             elif not isinstance(error, KopyliteError) and failure not in (Failure.UNREACHED, Failure.POSTPONED):
@@ -253,6 +257,9 @@ class Settler:
         """Say from time to time how often what was told before has happened since; until cancelled."""
         try:
             while True:
+                if not self._causes:  # nothing to tell, and no timer for it
+                    self._failed = anyio.Event()
+                    await self._failed.wait()
                 await self._clock.sleep(REPORT_SECONDS)
                 self._say(self._causes.due(self._clock.monotonic()))
         finally:
