@@ -112,6 +112,7 @@ class World:
         validating: plug-ins that may only refuse (raise ApiError); after validation.
         convert: asks the conversion webhooks of CRDs.
         counts_quotas: somebody keeps the status of quotas at what their namespaces use.
+        first_generation: of new objects; tests that look who copies it choose another one.
     """
 
     store: ObjectStore
@@ -123,6 +124,7 @@ class World:
     validating: list[Callable[[Admission], Awaitable[None]]] = field(default_factory=list)
     convert: Convert | None = None
     counts_quotas: bool = False
+    first_generation: int = 1
 
     async def prepare(self, resource: Resource, records: Iterable[StoredObject]) -> None:
         """Have records converted that a webhook must convert: after that, `object_in` shows them.

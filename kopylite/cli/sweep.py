@@ -157,7 +157,10 @@ def _write(report: Report, path: Path) -> int:
 
 
 def _fault_names() -> str:
-    return "rerun, crash, response, effect, missed, recreate, writer, stale, refused, watch"
+    return (
+        "rerun, crash, response, effect, missed, meanwhile, recreate, writer, stale, leader, children, refused, "
+        "outage, watch, pairs"
+    )
 
 
 def _code(error: Exception) -> int:

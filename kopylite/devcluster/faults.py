@@ -153,7 +153,7 @@ class Faults:
     def __init__(self, hooks: Hooks, clock: Clock, past: Callable[[], Past], compact: Callable[[], int]) -> None:
         self._hooks = hooks
         self._clock = clock
-        self._past = past
+        self.past = past
         self.compact = compact
 
     def before_write(self, do: Callable[[HttpRequest], Awaitable[None]], **where: Unpack[Where]) -> Fault:
@@ -240,23 +240,26 @@ class Faults:
         self._hooks.watch.append(hook)
         return fault
 
-    def serve_stale(self, seconds: float, **where: Unpack[Where]) -> Fault:
+    def serve_stale(self, seconds: float, *, past: Past | None = None, **where: Unpack[Where]) -> Fault:
         """Reads, watches too, show the state of this moment for so long, as a server that lags behind does.
 
         `times` is None unless it is given: all reads are concerned.
+
+        Args:
+            past: another moment than this one; see `past`.
         """
-        past = self._past()
+        then = past or self.past()
         until = self._clock.monotonic() + seconds
         fault = _fault({"times": None, **where})
 
         async def hook(request: HttpRequest) -> Response | None:
             if self._clock.monotonic() >= until:
                 fault.remove()
-                past.close()
+                then.close()
                 return None
             if _verb(request) not in READS or not fault.strikes(request):
                 return None
-            response = await past.handle(request)
+            response = await then.handle(request)
             if response.stream is not None:
                 response.stream = self._until(response.stream, until)
             return response

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
 
 from kopylite.clock import SYSTEM_CLOCK
+from kopylite.objects import kind_of
 from kopylite.sweep.findings import SweepFinding, finding_of, replay_of
-from kopylite.sweep.guests import grown_lists
+from kopylite.sweep.guests import FINALIZERS, grown_lists
 from kopylite.sweep.oracles import Defect, Yardstick, judge, learn
-from kopylite.sweep.plans import FAULTS, FaultGround, FaultPlan, plans_of
+from kopylite.sweep.plans import FAULTS, GENERATIONS, FaultGround, FaultPlan, plans_of
 from kopylite.sweep.pool import Died, Pool
 from kopylite.sweep.report import Report
 from kopylite.sweep.runs import FIRST_WINDOW, Prepared, SweepRun, prepare, run_plan
@@ -23,6 +24,8 @@ from kopylite.sweep.states import is_controlled
 from kopylite.sweep.trace import OPERATOR, TraceEntry
 
 REFERENCES = 3
+# Kinds of what is done once.
+ONCE = frozenset({"Job", "Pod"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,16 +79,18 @@ class _Sweep:
     def run(self) -> Report:
         began = SYSTEM_CLOCK.monotonic()
         plans = [FaultPlan((), self._settings.seed + number) for number in range(REFERENCES)]
+        plans.append(FaultPlan((GENERATIONS,), self._settings.seed))
         runs: list[SweepRun] = []
         for some in (plans[:1], plans[1:]):  # where the first one fails, the others need not be run
             runs += [self._run(pair) for pair in self._each(some, FIRST_WINDOW)]
-            runs.sort(key=lambda run: run.plan.seed)
+            runs.sort(key=lambda run: plans.index(run.plan))
             if problem := no_yardstick(runs):
                 self._report.findings.append(self._unfaulted(runs[0], problem))
                 return self._ended(began)
-        reference = learn(runs)
+        reference = learn(runs[:REFERENCES], runs[REFERENCES])
         self._simulate = reference.simulated
-        ground = ground_of(reference, self._prepared.scenario)
+        owns = [each for spec in self._prepared.source.app.controllers for each in spec.owns]
+        ground = ground_of(reference, self._prepared.scenario, {kind_of(each.kind).kind for each in owns})
         chosen = [*self._settings.plans] or [*plans_of(ground, self._settings.faults, self._settings.seed)]
         self._report.planned = len(chosen)
         self._play(chosen, reference)
@@ -124,7 +129,13 @@ class _Sweep:
             self._settings.progress(self._report.plans, len(plans), len(self._report.findings))
 
     def _confirmed(self, run: SweepRun, problem: Defect, reference: Yardstick) -> tuple[SweepRun, Defect] | None:
-        """The same plan once more; None: it was a matter of chance, and the plan alone does not lead to it."""
+        """The same plan once more, or the part of it that is enough; None: the plan alone does not lead to it."""
+        if len(run.plan.spots) > 1:
+            parts = [FaultPlan((spot,), run.plan.seed) for spot in run.plan.spots]
+            for part, result in self._each(parts, reference.window):
+                alone = self._run((part, result))
+                if (found := judge(alone, reference)) is not None:
+                    return alone, found
         [pair] = self._each([run.plan], reference.window)
         again = self._run(pair)
         found = judge(again, reference)
@@ -143,12 +154,21 @@ class _Sweep:
         return self._told(run, problem, reference)
 
 
-def ground_of(reference: Yardstick, scenario: Scenario) -> FaultGround:
-    """What plans are made from."""
+def ground_of(reference: Yardstick, scenario: Scenario, owned: Set[str] = frozenset()) -> FaultGround:
+    """What plans are made from.
+
+    Args:
+        owned: the kinds that the operator owns and watches.
+    """
     run, steps = reference.run, len(reference.states)
     entries = run.trace.entries
     lists: list[tuple[TraceEntry, str]] = []
+    forcing = frozenset(
+        number for number, step in enumerate(scenario.steps) if "finalizers" in (step.patch.get("metadata") or {})
+    )
     applied = [step.obj if step.action == "apply" else scenario.steps[0].obj for step in scenario.steps]
+    # What the operator made is its own; only in what others made it has to leave room for them.
+    made = {e.key for e in run.trace.changes() if e.actor == OPERATOR and e.change == "ADDED"}
     for index, write in enumerate(entries):
         if (
             write.kind != "write"
@@ -160,14 +180,14 @@ def ground_of(reference: Yardstick, scenario: Scenario) -> FaultGround:
         key = f"{write.point.resource} {write.point.name}"
         change = next((e for e in entries[index:] if e.actor == OPERATOR and e.key == key and e.kind == "change"), None)
         if change is not None and change.before and change.after and not is_controlled(change.before):
-            lists += [(write, path) for path in grown_lists(change.before, change.after)]
+            paths = grown_lists(change.before, change.after)
+            lists += [(write, path) for path in paths if path == FINALIZERS or key not in made]
     return FaultGround(
         writes=run.trace.writes(),
         steps=steps,
+        followed=frozenset(range(len(scenario.steps) - 1)) - forcing - {number - 1 for number in forcing},
         deletes=frozenset(e.step for e in entries if e.kind == "step" and e.text.startswith("delete ")),
-        forcing=frozenset(
-            number for number, step in enumerate(scenario.steps) if "finalizers" in (step.patch.get("metadata") or {})
-        ),
+        forcing=forcing,
         unrepeatable=next(
             (
                 number
@@ -179,7 +199,18 @@ def ground_of(reference: Yardstick, scenario: Scenario) -> FaultGround:
         effects=sum(entry.effect is not None for entry in entries),
         lists=lists,
         events=[run.events.get(step, 0) for step in range(steps)],
+        reads=frozenset(run.reads),
+        children=[*_children(reference, owned)],
     )
+
+
+def _children(reference: Yardstick, owned: Set[str]) -> Iterator[tuple[int, str]]:
+    """The objects that the operator has made, and owns, at each rest. What runs to its end is not made again."""
+    made = {e.key for e in reference.run.trace.changes() if e.actor == OPERATOR and e.change == "ADDED"}
+    for step, state in enumerate(reference.states):
+        for key in sorted(made & state.keys()):
+            if state[key].get("kind") in owned - ONCE and is_controlled(state[key]):
+                yield step, key
 
 
 def _in_fork(prepared: Prepared, window: float, simulate: bool, plan: FaultPlan) -> SweepRun:

@@ -72,6 +72,8 @@ def _writer_of(run: SweepRun, problem: Defect) -> TraceEntry | None:
     """The last write of the operator to the object of a problem, else its last one at all."""
     name = problem.object.rpartition(" ")[2]
     writes = [entry for entry in run.trace.writes() if entry.frames]
+    if " deleted" in problem.text:  # not the line that made it anew
+        writes = [entry for entry in writes if entry.point is not None and entry.point.verb == "delete"] or writes
     to_it = [entry for entry in writes if entry.point is not None and entry.point.name == name]
     changed = [entry for entry in to_it if entry.changed]
     found = changed or to_it or writes
@@ -101,6 +103,13 @@ _CAUSES = {
     ("writer", "finalizer"): "a finalizer of somebody else ({step})",
     ("stale", "restart"): "a crash after {did} and a cache that does not show it at the restart",
     ("stale", "late"): "a cache that does not show that {did}",
+    ("stale", "behind"): "a restart with a cache that shows what is reconciled as before a change ({step})",
+    ("meanwhile", ""): "the next step in the middle of a reconcile, just before {did},",
+    ("leader", ""): "another instance that takes over, and does not know that soon {did},",
+    ("children", ""): "somebody who deletes what the operator owns ({path})",
+    ("outage", "all"): "a server that refuses everything for a while ({step})",
+    ("outage", "reads"): "a server that refuses all reads of a reconcile for a while ({step})",
+    ("watch", "twice"): "a watch that brings each event twice",
     ("refused", ""): "the answer {number} before {did}",
     ("watch", "cut"): "a watch that is cut ({step})",
     ("watch", "compacted"): "a watch that is cut and whose history is gone ({step})",
@@ -114,6 +123,7 @@ def _cause(spot: Spot, run: SweepRun, reference: Yardstick, kinds: Mapping[str, 
         called=run.cut_at.key if run.cut_at is not None else "a call",
         step=_step_text(run, spot.step),
         number=spot.number,
+        path=_path_text(spot, kinds),
     )
 
 
@@ -142,6 +152,11 @@ def _before(spot: Spot, reference: Yardstick, kinds: Mapping[str, str]) -> str:
         if write.step == spot.step and write.changed:
             return f" and before {_did(Spot('', point=write.point), kinds)}"
     return ""
+
+
+def _path_text(spot: Spot, kinds: Mapping[str, str]) -> str:
+    storage, _, name = spot.path.partition(" ")
+    return f"{kinds.get(storage, storage)} {name}"
 
 
 def _step_text(run: SweepRun, step: int) -> str:

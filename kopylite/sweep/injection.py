@@ -7,21 +7,22 @@ from typing import Any
 
 from kopylite.apiserver.request.request import HttpRequest, Response, parse_target
 from kopylite.apiserver.world import Disconnect
-from kopylite.devcluster.faults import refusal
-from kopylite.errors import ApiError, KopyliteError
-from kopylite.objects import Kind, Unstructured, key_of, kind_of
+from kopylite.devcluster.faults import Past, refusal
+from kopylite.objects import kind_of
 from kopylite.reconcile import Request
 from kopylite.reconcile.context import RUNNING
 from kopylite.reconcile.effects import EffectCall
-from kopylite.sweep.guests import has_guest, with_guest, without_guest
+from kopylite.sweep.others import Others
 from kopylite.sweep.plans import FaultPlan, Spot
-from kopylite.sweep.scene import Director, Scene, named
-from kopylite.sweep.states import DATA_KEY, HOLD, NOTE, is_controlled, objects_of
+from kopylite.sweep.scene import Director, Scene, StepFailed, named
+from kopylite.sweep.states import objects_of
 from kopylite.sweep.trace import OPERATOR, Point, TraceEntry
-from kopylite.sweep.world import SweepWorld
+from kopylite.sweep.world import ACTOR, SweepWorld
 
 # How long events are late, in virtual seconds: longer than a client waits for its own write.
 LATE_SECONDS = 20.0
+# Longer than a client tries a request again.
+OUTAGE_SECONDS = 30.0
 
 
 class Injection(Director):
@@ -31,7 +32,7 @@ class Injection(Director):
         struck: the faults that have happened.
         cut_at: the write, with the user's lines, at which the last one did.
         phase: what the operator writes now counts as this: "" or "rerun".
-        lost: what other writers left and is gone.
+        others: who else writes.
         recreated: steps in which an object was created anew after its deletion: nothing is compared from there.
     """
 
@@ -41,11 +42,11 @@ class Injection(Director):
         self.struck: list[Spot] = []
         self.cut_at: TraceEntry | None = None
         self.phase_writes: list[TraceEntry] = []
-        self.lost: list[str] = []
+        self.others = Others(world)
+        self._early = -1
+        self._twice = False
+        self._before: Past | None = None
         self.recreated: list[int] = []
-        self._notes: list[tuple[Kind, Any, str, str]] = []
-        self._guests: list[tuple[Unstructured, str]] = []
-        self._holds: list[tuple[Kind, Any, str]] = []
         self._effects = 0
         self._late_until = 0.0
         world.at_write = self._at_write
@@ -72,13 +73,21 @@ class Injection(Director):
                 await self._recreate_all()
             elif spot.fault == "writer" and spot.how == "note":
                 self._strike(spot, entry)
-                await self._leave_note(request)
+                await self.others.leave_note(request)
             elif spot.fault == "writer" and spot.how == "list":
                 self._strike(spot, entry, f"somebody else adds to {spot.path}")
-                await self._add_guest(request, spot.path)
+                await self.others.add_guest(request, spot.path)
             elif spot.fault == "refused":
                 self._strike(spot, entry, f"the write is refused with {spot.number}")
                 return refusal(spot.number, 1 if spot.number == 429 else None)
+            elif spot.fault == "meanwhile":
+                if await self._come_early(spot.step + 1):
+                    self._strike(spot, entry)
+            elif spot.fault == "leader":
+                self._strike(spot, entry, "another instance takes over while this write is on its way")
+                assert self.world.tasks is not None
+                self.world.tasks.start_soon(self._arrive, request, point)
+                self.world.crash("the old instance is cut off")
             elif spot.fault == "stale" and spot.how == "restart":
 
                 def only(request: HttpRequest) -> bool:
@@ -108,6 +117,24 @@ class Injection(Director):
                 self._strike(spot, entry, f"events come {LATE_SECONDS:.0f} s late from here on")
                 self._late_until = self.world.clock.monotonic() + LATE_SECONDS
 
+    async def _come_early(self, step: int) -> bool:
+        """Do what the next step does. Whether that could be done."""
+        with suppress(StepFailed):
+            await self.scene.do(self.scene.steps[step])
+            self._early = step
+            return True
+        return False
+
+    async def _arrive(self, request: HttpRequest, point: Point) -> None:
+        """A write arrives late, when another instance has done everything; nobody waits for the answer."""
+        await self.world.clock.sleep(LATE_SECONDS)
+        entry = self.world.note("write", OPERATOR, f"{point} arrives", point=point)
+        token = ACTOR.set(OPERATOR)
+        try:
+            entry.status = (await self.world.server.core.handle(request)).status
+        finally:
+            ACTOR.reset(token)
+
     def _at(self, point: Point) -> list[Spot]:
         return [spot for spot in self.plan.spots if spot.point == point and spot not in self.struck]
 
@@ -132,55 +159,6 @@ class Injection(Director):
             else:
                 await scene.recreate(manifest)
 
-    async def _stored(self, request: HttpRequest) -> Unstructured | None:
-        """The object that is about to be written."""
-        target = parse_target(request)
-        resource = self.world.server.world.registry.find(target.group, target.version, target.resource)
-        if resource is None:
-            return None
-        kind = Kind(resource.api_version, resource.kind, resource.plural, resource.namespaced)
-        return await self.scene.client.live.find(kind, target.name, namespace=target.namespace)
-
-    async def _add_guest(self, request: HttpRequest, path: str) -> None:
-        """Another writer adds an element to a list in the object that is about to be written."""
-        stored = await self._stored(request)
-        changed = with_guest(stored, path) if stored is not None else None
-        if stored is None or changed is None:
-            return
-        with suppress(ApiError):
-            await self.scene.client.update(Unstructured(changed))
-            self._guests.append((stored, path))
-
-    async def _see_guests_off(self) -> None:
-        """What another writer added has to be there as long as the object is; then it takes it away."""
-        for stored, path in self._guests:
-            kind = kind_of(stored)
-            now = await self.scene.client.live.find(kind, stored.name, namespace=stored.namespace)
-            if now is None or now.uid != stored.uid:
-                continue
-            if not has_guest(now, path):
-                field = path[1:].replace("/", ".")
-                self.lost.append(f"what somebody else added to {field} of {kind.kind} {key_of(stored)}")
-            await self.scene.client.update(Unstructured(without_guest(now, path)))
-        if self._guests:
-            self._guests.clear()
-            await self._rest_again()
-
-    async def _leave_note(self, request: HttpRequest) -> None:
-        """Another writer changes something else in the object that is about to be written."""
-        stored, target = await self._stored(request), parse_target(request)
-        if stored is None:
-            return
-        kind = kind_of(stored)
-        controlled = is_controlled(stored)
-        patch: dict[str, Any] = {"metadata": {"annotations": {NOTE: "somebody's"}}}
-        # One key can be all that the operator knows of; with more, it is one of several writers.
-        if kind.kind in ("ConfigMap", "Secret") and not controlled and len(stored.get("data") or {}) > 1:
-            patch["data"] = {DATA_KEY: "bm90ZQ=="}
-        await self.scene.client.patch(kind, target.name, patch, type="merge", namespace=target.namespace)
-        if not controlled:
-            self._notes.append((kind, target, stored.uid, "data" if "data" in patch else ""))
-
     # At effects
 
     def _on_effect(self, entry: TraceEntry, call: EffectCall) -> bool:
@@ -200,7 +178,10 @@ class Injection(Director):
             return event
         step = self.world.step
         self.events[step] = number = self.events.get(step, 0) + 1
-        for spot in self._spots("watch"):
+        for spot in self._spots("watch", "twice"):
+            self._strike(spot, text="from here on each event comes twice")
+            self._twice = True
+        for spot in self._spots("watch", "cut", "compacted"):
             if (spot.step, spot.number) == (step, number):
                 self._strike(spot, text=f"the watch of {call.resource.plural} is cut")
                 if spot.how == "compacted":
@@ -208,22 +189,31 @@ class Injection(Director):
                 return None
         if (left := self._late_until - self.world.clock.monotonic()) > 0:
             await self.world.clock.sleep(left)
-        return event
+        return event * (2 if self._twice else 1)
 
     # Between steps
+
+    def has_done(self, step: int) -> bool:
+        return step == self._early
 
     scene: Scene
 
     async def before_step(self, scene: Scene) -> None:
-        self.scene = scene
+        self.scene = self.others.scene = scene
         step = self.world.step
+        if any(spot.step == step for spot in self._spots("stale", "behind")):
+            self._before = self.world.faults.past()
+        for spot in self._spots("outage"):
+            if spot.step == step:
+                self._strike(spot, text=f"for {OUTAGE_SECONDS:.0f} s {spot.how} of the operator's requests are refused")
+                self._begin_outage(spot.how)
         if any(spot.step == step and spot.how in ("down", "together") for spot in self._spots("missed")):
             self.world.note("fault", "fault", "the operator is down")
             self.world.stop_operator()
         for spot in self._spots("writer", "finalizer"):
             if spot.step == step:
                 self._strike(spot, text="somebody holds the objects by a finalizer")
-                await self._hold()
+                await self.others.hold()
 
     async def after_writes(self, scene: Scene) -> bool:
         step = self.world.step
@@ -237,10 +227,34 @@ class Injection(Director):
 
     async def after_quiet(self, scene: Scene) -> None:
         step = self.world.step
-        await self._check_notes()
-        await self._see_guests_off()
-        if self._holds:
-            await self._let_go()
+        await self.others.check_notes()
+        if await self.others.see_guests_off():
+            await self._rest_again()
+        if await self.others.let_go():
+            await self._rest_again()
+        if self._early == step + 1:  # what is there now is of the next step
+            self.scene.states[-1] = None
+        await self._after_rest(step)
+        for spot in self.plan.spots:
+            if spot.fault == "rerun":
+                if spot not in self.struck:
+                    self.struck.append(spot)
+                for _ in range(spot.number or 1):
+                    await self._rerun(spot)
+
+    async def _after_rest(self, step: int) -> None:
+        """The faults that come when the cluster is at rest."""
+        for spot in self._spots("children"):
+            if spot.step == step and await self.others.delete_child(spot.path):
+                self._strike(spot, text=f"somebody deletes {spot.path}")
+                await self._rest_again()
+        for spot in self._spots("stale", "behind"):
+            if spot.step == step:
+                self._strike(spot, text="the operator starts anew, and sees what it reconciles as before this step")
+                self._serve_before()
+                self.world.stop_operator()
+                self.world.start_operator()
+                await self._rest_again()
         for spot in self._spots("recreate", "down"):
             if spot.step == step:
                 self.world.stop_operator()
@@ -248,12 +262,31 @@ class Injection(Director):
                 await self._recreate_all()
                 self.world.start_operator()
                 await self._rest_again()
-        for spot in self.plan.spots:
-            if spot.fault == "rerun":
-                if spot not in self.struck:
-                    self.struck.append(spot)
-                for _ in range(spot.number or 1):
-                    await self._rerun(spot)
+
+    def _serve_before(self) -> None:
+        """The caches of what the operator reconciles begin with what there was before the step; the others do not."""
+        found = [self.world.resource_of(*kind) for kind in self.world.primary()]
+        names = {(each.group, each.plural) for each in found if each is not None}
+
+        def only(request: HttpRequest) -> bool:
+            target = parse_target(request)
+            return RUNNING.get() is None and (target.group, target.resource) in names
+
+        self.world.faults.serve_stale(LATE_SECONDS, past=self._before, agent=self.world.agent, only=only)
+
+    def _begin_outage(self, how: str) -> None:
+        def only(request: HttpRequest) -> bool:
+            reads = how == "all" or (RUNNING.get() is not None and request.method == "GET")
+            return reads and request.agent.startswith(self.world.agent)
+
+        fault = self.world.faults.answer(503, times=None, only=only)
+
+        async def end() -> None:
+            await self.world.clock.sleep(OUTAGE_SECONDS)
+            fault.remove()
+
+        assert self.world.tasks is not None
+        self.world.tasks.start_soon(end)
 
     async def _rest_again(self) -> None:
         """The state after it counts as the state of the step."""
@@ -285,43 +318,3 @@ class Injection(Director):
             return []
         records = self.world.server.world.store.collection(resource.storage).records.values()
         return [Request(record.namespace, record.name) for record in records]
-
-    async def _hold(self) -> None:
-        for manifest in list(self.scene.manifests.values()):
-            kind, key = named(manifest)
-            try:
-                stored = await self.scene.client.live.get(kind, key.name, namespace=key.namespace)
-                finalizers = [*stored.metadata.get("finalizers", []), HOLD]
-                patch = {"metadata": {"finalizers": finalizers, "resourceVersion": stored.resource_version}}
-                await self.scene.client.patch(kind, key.name, patch, namespace=key.namespace, type="merge")
-            except ApiError:
-                continue
-            self._holds.append((kind, key, stored.uid))
-
-    async def _let_go(self) -> None:
-        """Take the finalizers of somebody else away; they have to be there still, where the object is deleted."""
-        for kind, key, uid in self._holds:
-            stored = await self.scene.client.live.find(kind, key.name, namespace=key.namespace)
-            if stored is None or stored.uid != uid or HOLD not in stored.metadata.get("finalizers", []):
-                self.lost.append(f"the finalizer of somebody else on {kind.kind} {key}")
-                continue
-            finalizers = [each for each in stored.metadata["finalizers"] if each != HOLD]
-            patch = {"metadata": {"finalizers": finalizers, "resourceVersion": stored.resource_version}}
-            await self.scene.client.patch(kind, key.name, patch, namespace=key.namespace, type="merge")
-        self._holds.clear()
-        await self._rest_again()
-
-    async def _check_notes(self) -> None:
-        """What somebody else wrote has to be there as long as the object is."""
-        for kind, target, uid, data in self._notes:
-            try:
-                stored = await self.scene.client.live.find(kind, target.name, namespace=target.namespace)
-            except KopyliteError:
-                continue
-            if stored is None or stored.uid != uid:
-                continue
-            if NOTE not in (stored.metadata.get("annotations") or {}):
-                self.lost.append(f"the annotation of somebody else on {kind.kind} {target.name}")
-            elif data and DATA_KEY not in (stored.get("data") or {}):
-                self.lost.append(f"the data of somebody else in {kind.kind} {target.name}")
-        self._notes.clear()

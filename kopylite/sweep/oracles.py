@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from kopylite.redaction import redact
+from kopylite.sweep.plans import GENERATIONS
 from kopylite.sweep.runs import SweepRun
 from kopylite.sweep.states import (
-    GENERATION,
     MadeUp,
     Masks,
     Objects,
+    at_path,
     bare,
     differences,
     encoded,
     general,
+    made_up_keys,
     made_up_names,
     without_made_up,
 )
@@ -24,6 +27,8 @@ from kopylite.sweep.trace import OPERATOR, SIMULATOR, TraceEntry
 
 # Longer than events are late, and than what waits for a watch to come back.
 SHORTEST_WINDOW = 45.0
+# Kinds whose objects hold data that cannot be made again.
+KEEPERS = frozenset({"Secret", "PersistentVolumeClaim"})
 
 Ledger = Counter[tuple[str, str]]
 """How often the operator created or deleted what: by "ADDED" or "DELETED" and an object's key."""
@@ -65,6 +70,9 @@ class Yardstick:
         window: virtual seconds without a write after which a cluster counts as at rest.
         run: the first of the runs.
         simulated: workloads were played; where there are none, nobody has to be there to play them.
+        names: that the operator makes up.
+        generations: paths by step and key that hold a generation: an object made anew begins to count anew.
+        loose: paths of maps whose keys are made up; how many there are is compared.
     """
 
     states: list[Objects]
@@ -75,10 +83,17 @@ class Yardstick:
     run: SweepRun
     simulated: bool = True
     names: frozenset[MadeUp] = frozenset()
+    generations: dict[tuple[int, str], set[str]] = field(default_factory=dict)
+    loose: dict[tuple[int, str], set[str]] = field(default_factory=dict)
 
 
-def learn(runs: Sequence[SweepRun]) -> Yardstick:
-    """What runs without faults have in common."""
+def learn(runs: Sequence[SweepRun], counted_otherwise: SweepRun | None = None) -> Yardstick:
+    """What runs without faults have in common.
+
+    Args:
+        runs: with other seeds: other uids, times, versions.
+        counted_otherwise: one more, with GENERATIONS.
+    """
     first = runs[0]
     keys = [[key for state in run.states for key in state or ()] for run in runs]
     names = made_up_names(keys)
@@ -86,6 +101,7 @@ def learn(runs: Sequence[SweepRun]) -> Yardstick:
         run.states = [without_made_up(state, names) if state is not None else None for state in run.states]
     states = [state or {} for state in first.states]
     varying: dict[tuple[int, str], set[str]] = {}
+    loose: dict[tuple[int, str], set[str]] = {}
     for other in runs[1:]:
         for step, state in enumerate(states):
             theirs = (other.states[step] if step < len(other.states) else None) or {}
@@ -95,13 +111,36 @@ def learn(runs: Sequence[SweepRun]) -> Yardstick:
                 else:
                     paths = {path for path, _, _ in differences(state[key], theirs[key])}
                     varying.setdefault((step, key), set()).update(paths)
+                    loose.setdefault((step, key), set()).update(made_up_keys(state[key], theirs[key]))
     ledger, effects = ledger_of(first, names), effects_of(first)
     for other in runs[1:]:
         ledger |= ledger_of(other, names)
         effects |= effects_of(other)
     simulated = any(entry.actor == SIMULATOR for run in runs for entry in run.trace.changes())
     gap = max(run.gap for run in runs)
-    return Yardstick(states, varying, ledger, effects, max(SHORTEST_WINDOW, 2 * gap + 30.0), first, simulated, names)
+    window = max(SHORTEST_WINDOW, 2 * gap + 30.0)
+    yardstick = Yardstick(states, varying, ledger, effects, window, first, simulated, names, loose=loose)
+    if counted_otherwise is not None:
+        _learn_generations(yardstick, counted_otherwise)
+    return yardstick
+
+
+def _learn_generations(yardstick: Yardstick, run: SweepRun) -> None:
+    """Which fields of objects follow the generation of one, and which are made from it."""
+    for step, state in enumerate(yardstick.states):
+        theirs = without_made_up((run.states[step] if step < len(run.states) else None) or {}, yardstick.names)
+        for key in state.keys() & theirs.keys():
+            for path, before, after in differences(state[key], theirs[key]):
+                kept = yardstick.generations if _is_generation(before, after) else yardstick.varying
+                kept.setdefault((step, key), set()).add(path)
+
+
+def _is_generation(before: Any, after: Any) -> bool:
+    """Whether a value was moved by as much as the generations were."""
+    try:
+        return int(after) - int(before) == GENERATIONS.number
+    except (TypeError, ValueError):
+        return False
 
 
 def ledger_of(run: SweepRun, names: Collection[MadeUp] = ()) -> Ledger:
@@ -151,11 +190,13 @@ def _problems(run: SweepRun, reference: Yardstick) -> Iterable[Defect]:
     # A step may be about what the operator makes: nobody makes it who is down. The fault may not have struck by then.
     if run.failed and not run.recreated and "missed" not in {spot.fault for spot in run.plan.spots}:
         yield Defect("rest", f"makes the scenario fail: {run.failed}")
-    if not faults & {"recreate", "missed"}:
+    if not faults & {"recreate", "missed", "children"}:
         # Kinds whose watches lag behind each other show states that never were: what is made then may have to go again.
         if not faults & {"watch", "stale"}:
             yield from _ledger(run, reference)
         yield from _effects(run, reference)
+    if any(spot.how == "behind" for spot in run.struck):
+        yield from _data_lost(run, reference)
     for lost in dict.fromkeys(run.lost):
         yield Defect("lost", f"loses {lost}", object=lost.rpartition(" on ")[2].rpartition(" in ")[2])
     yield from _idle(run)
@@ -172,7 +213,7 @@ def _states(run: SweepRun, reference: Yardstick) -> Iterable[Defect]:
         if state is None or expected >= len(reference.states):
             continue
         state = without_made_up(state, reference.names)
-        anew = any(spot.fault == "recreate" for spot in run.struck)
+        anew = any(spot.fault in ("recreate", "writer") for spot in run.struck)
         found = list(_compare(state, reference.states[expected], reference, expected, anew=anew))
         if found:
             yield from found
@@ -194,18 +235,44 @@ def _compare(state: Objects, wanted: Objects, reference: Yardstick, step: int, *
     for key in sorted(missing, key=_rank):
         shown = f"{wanted[key].get('kind', 'object')} {_name(key)}"
         yield Defect("state", f"leaves no {shown}", shown, "", step)
+    found = [*_fields(state, wanted, reference, step, anew=anew)]
+    yield from (defect for defect, group, pair in found if not _is_dealt_otherwise(found, group))
+
+
+Differing = tuple[Defect, tuple[str, str], tuple[Any, Any]]
+
+
+def _is_dealt_otherwise(found: Sequence[Differing], group: tuple[str, str]) -> bool:
+    """Whether fields hold the values of each other: who asks first gets the first port."""
+    pairs = [pair for _, other, pair in found if other == group]
+    left, right = (sorted(map(repr, side)) for side in zip(*pairs, strict=True))
+    return len(pairs) > 1 and left == right and len({*left}) > 1
+
+
+def _fields(state: Objects, wanted: Objects, reference: Yardstick, step: int, *, anew: bool) -> Iterator[Differing]:
+    """The fields that differ, each with what it may have in common with others, and both its values."""
     for key in sorted((key for key in wanted if key in state), key=_rank):
-        varying = reference.varying.get((step, key), set())
+        kind = wanted[key].get("kind", "object")
+        shown = f"{kind} {_name(key)}"
+        loose = reference.loose.get((step, key), set())
+        # An object that is made anew, or that others write to, counts its generations otherwise.
+        counts = reference.generations.get((step, key), set()) if anew else set()
+        varying = reference.varying.get((step, key), set()) | loose | counts
         for path, theirs, right in differences(state[key], wanted[key]):
-            # An object that is made anew begins to count its generations anew.
-            if anew and (theirs, right) == (state[key].get(GENERATION), wanted[key].get(GENERATION)):
-                continue
             if path not in varying and not any(path.startswith((f"{each}.", f"{each}[")) for each in varying if each):
-                kind = wanted[key].get("kind", "object")
-                shown = f"{kind} {_name(key)}"
                 values = f"{encoded(theirs, path, kind)} instead of {encoded(right, path, kind)}"
-                text = f"leaves {path} of the {shown} at {values}"
-                yield Defect("state", text, shown, path, step)
+                defect = Defect("state", f"leaves {path} of the {shown} at {values}", shown, path, step)
+                yield defect, (kind, _place_of(path)), (theirs, right)
+        for path in sorted(loose):
+            count, normal = len(at_path(state[key], path)), len(at_path(wanted[key], path))
+            if count != normal:
+                text = f"leaves {count} entries in {path} of the {shown} instead of {normal}"
+                yield Defect("state", text, shown, path, step), (key, path), (count, normal)
+
+
+def _place_of(path: str) -> str:
+    """Where values that are dealt out lie: in the entries of one map of data, or in one field of many objects."""
+    return "data" if path.startswith("data.") else path
 
 
 def _ledger(run: SweepRun, reference: Yardstick) -> Iterable[Defect]:
@@ -215,6 +282,18 @@ def _ledger(run: SweepRun, reference: Yardstick) -> Iterable[Defect]:
             verb = "created" if change == "ADDED" else "deleted"
             shown = f"{_kind_of(run, key)} {_name(key)}"
             yield Defect("ledger", f"has the {shown} {verb} {times(count)} instead of {times(most)}", shown)
+
+
+def _data_lost(run: SweepRun, reference: Yardstick) -> Iterable[Defect]:
+    """What holds data, and is to stay, is not deleted for what a cache that is behind shows, even if it comes anew."""
+    struck = next((index for index, entry in enumerate(run.trace.entries) if entry.kind == "fault"), 0)
+    for entry in run.trace.entries[struck:]:
+        kind = (entry.after or {}).get("kind")
+        if entry.actor != OPERATOR or entry.change != "DELETED" or kind not in KEEPERS:
+            continue
+        if entry.step < len(reference.states) and entry.key in reference.states[entry.step]:
+            shown = f"{kind} {_name(entry.key)}"
+            yield Defect("ledger", f"has the {shown} deleted, with what it holds", shown, "", entry.step)
 
 
 def _varies(reference: Yardstick, key: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, TypeVar
 
 from kopylite.errors import UsageError
 from kopylite.sweep.trace import Point, TraceEntry
@@ -17,14 +17,22 @@ FAULTS = {
     "response": "the answer to a write is lost",
     "effect": "a crash after each call that leaves the cluster (see @effect)",
     "missed": "changes while the operator is down, several of them at once",
+    "meanwhile": "the next step comes in the middle of a reconcile",
     "recreate": "objects are deleted and created anew, between a read and a write, after a write, and while it is down",
     "writer": "somebody else writes to the same object between a read and a write, and holds it by a finalizer",
     "stale": "events come late after a write; caches are behind after a restart",
+    "leader": "another instance takes over, and a write of the old one arrives late",
+    "children": "somebody deletes what the operator owns and watches",
     "refused": "a write is refused: 409, 429, 500",
-    "watch": "watches are cut at an event, and their history is gone",
+    "outage": "the server refuses everything for half a minute, or all reads",
+    "watch": "watches are cut at an event, their history is gone, or each event comes twice",
+    "pairs": "two of the others in one run, after all that are alone",
 }
 # Writes of one line to one kind are alike; so many of them are tried.
 ALIKE = 3
+# Of pairs there are too many: a crash and one of the next writes, and so many in all.
+NEXT_WRITES, MOST_PAIRS = 2, 60
+S = TypeVar("S")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +45,7 @@ class Spot:
         point: the write of the operator where it happens.
         step: of the scenario, from 0.
         number: an HTTP status, or which effect or event.
-        path: a JSON pointer: to a list with other writers.
+        path: a JSON pointer, to a list with other writers; or "resource namespace/name" of an object.
     """
 
     fault: str
@@ -71,6 +79,10 @@ class Spot:
             raise UsageError(f"this is no fault of a plan: {wire!r}: {error}") from None
 
 
+# No fault: generations are counted from another number, so that it is seen who copies them.
+GENERATIONS = Spot("generations", number=100)
+
+
 @dataclass(frozen=True, slots=True)
 class FaultPlan:
     """What goes wrong in one run; nothing, in a reference run."""
@@ -100,22 +112,28 @@ class FaultGround:
         writes: of the operator, in order.
         steps: how many there are.
         deletes: the steps that begin with a deletion.
+        followed: the steps whose next one can come early.
         forcing: the steps that take finalizers away by hand: who is down then cannot clean up.
         unrepeatable: the first step from which on no object can be made anew as it was: people change what only the
             operator made, which nobody repeats, or hold an object by a finalizer, so that it does not go.
         effects: how many calls left the cluster.
         lists: the writes that make a list longer which has other writers too, with its path.
         events: how many events the operator's watches brought in each step.
+        reads: the steps in which a reconcile reads from the server itself.
+        children: what the operator owns and watches, by step: "resource namespace/name".
     """
 
     writes: Sequence[TraceEntry]
     steps: int
     deletes: frozenset[int] = frozenset()
+    followed: frozenset[int] = frozenset()
     forcing: frozenset[int] = frozenset()
     unrepeatable: int = 1 << 30
     effects: int = 0
     lists: Sequence[tuple[TraceEntry, str]] = ()
     events: Sequence[int] = ()
+    reads: frozenset[int] = frozenset()
+    children: Sequence[tuple[int, str]] = ()
 
 
 def parse_faults(text: str) -> tuple[str, ...]:
@@ -129,11 +147,41 @@ def parse_faults(text: str) -> tuple[str, ...]:
 
 
 def plans_of(ground: FaultGround, faults: Collection[str], seed: int) -> Iterator[FaultPlan]:
-    """All plans, those that find most first."""
+    """All plans. Whoever stops in between has tried some of each fault, from everywhere in the scenario; pairs last."""
+    placed: list[tuple[float, Spot]] = []
     for fault in FAULTS:
-        if fault in faults:
-            for spot in _SPOTS[fault](ground):
-                yield FaultPlan((spot,), seed)
+        if fault in faults and fault != "pairs":
+            spots = _scattered([*_SPOTS[fault](ground)])
+            placed += [(number / len(spots), spot) for number, spot in enumerate(spots)]
+    for _, spot in sorted(placed, key=lambda each: each[0]):
+        yield FaultPlan((spot,), seed)
+    if "pairs" in faults:
+        for both in _scattered([*_pairs(ground)])[:MOST_PAIRS]:
+            yield FaultPlan(both, seed)
+
+
+def _scattered(found: Sequence[S]) -> list[S]:
+    """The same in another order, of which each beginning is spread over all of it: the first, the middle one, ..."""
+    size = 1 << max(len(found) - 1, 0).bit_length()
+    bits = size.bit_length() - 1
+    places = (int(f"{number:0{bits}b}"[::-1], 2) if bits else 0 for number in range(size))
+    return [found[place] for place in places if place < len(found)]
+
+
+def _pairs(ground: FaultGround) -> Iterator[tuple[Spot, ...]]:
+    """A crash, or an answer that is lost, and what may go wrong while the operator gets over it."""
+    writes = [*_distinct(ground)]
+    for number, write in enumerate(writes):
+        for first in (
+            Spot("crash", point=write.point, step=write.step),
+            Spot("stale", "restart", write.point, write.step),
+        ):
+            for later in writes[number + 1 :][:NEXT_WRITES]:
+                if later.step == write.step:
+                    yield first, Spot("crash", point=later.point, step=later.step)
+                    yield first, Spot("refused", point=later.point, step=later.step, number=500)
+            if write.step in ground.followed:
+                yield first, Spot("missed", "down", step=write.step + 1)
 
 
 def _distinct(ground: FaultGround, *verbs: str) -> Iterator[TraceEntry]:
@@ -178,6 +226,40 @@ def _missed(ground: FaultGround) -> Iterator[Spot]:
             yield Spot("missed", "together", step=step)
 
 
+def _meanwhile(ground: FaultGround) -> Iterator[Spot]:
+    for spot in _at_writes("meanwhile")(ground):
+        if spot.step in ground.followed:
+            yield spot
+
+
+def _stale(ground: FaultGround) -> Iterator[Spot]:
+    yield from _at_writes("stale", "restart", "late")(ground)
+    for step in range(ground.steps):
+        if step not in ground.deletes | ground.forcing:
+            yield Spot("stale", "behind", step=step)
+
+
+def _leader(ground: FaultGround) -> Iterator[Spot]:
+    """Not for what is deleted in the same step: nobody can keep an old instance's write from making it anew."""
+    gone = {(w.step, w.point.resource, w.point.name) for w in ground.writes if w.point and w.point.verb == "delete"}
+    for spot in _at_writes("leader")(ground):
+        if spot.point.verb == "delete" or (spot.step, spot.point.resource, spot.point.name) not in gone:
+            yield spot
+
+
+def _children(ground: FaultGround) -> Iterator[Spot]:
+    for step, key in ground.children:
+        if step < ground.unrepeatable and step not in ground.forcing:
+            yield Spot("children", step=step, path=key)
+
+
+def _outage(ground: FaultGround) -> Iterator[Spot]:
+    for step in range(ground.steps):
+        yield Spot("outage", "all", step=step)
+    for step in sorted(ground.reads):
+        yield Spot("outage", "reads", step=step)
+
+
 def _recreate(ground: FaultGround) -> Iterator[Spot]:
     for step in range(min(ground.steps, ground.unrepeatable)):
         if step not in ground.deletes | ground.forcing:
@@ -209,6 +291,8 @@ def _watch(ground: FaultGround) -> Iterator[Spot]:
         for number in range(1, min(ground.events[step] if step < len(ground.events) else 0, 6) + 1):
             for how in ("cut", "compacted"):
                 yield Spot("watch", how, step=step, number=number)
+    if any(ground.events):
+        yield Spot("watch", "twice")
 
 
 _SPOTS: dict[str, Any] = {
@@ -217,9 +301,13 @@ _SPOTS: dict[str, Any] = {
     "response": _at_writes("response"),
     "effect": _effect,
     "missed": _missed,
+    "meanwhile": _meanwhile,
     "recreate": _recreate,
     "writer": _writer,
-    "stale": _at_writes("stale", "restart", "late"),
+    "stale": _stale,
+    "leader": _leader,
+    "children": _children,
     "refused": _refused,
+    "outage": _outage,
     "watch": _watch,
 }

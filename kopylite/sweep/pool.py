@@ -127,4 +127,6 @@ class Pool(Generic[W, R]):
         number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
         if number in (signal.SIGXCPU, signal.SIGKILL):
             return Died(f"it did not end within {CPU_SECONDS} s of a processor")
-        return Died(f"its process ended by signal {number}" if number else "its process ended")
+        if number:
+            return Died(f"its process ended by signal {number}")
+        return Died(f"its process ended with exit code {os.WEXITSTATUS(status)}, as by os._exit")

@@ -21,7 +21,7 @@ from kopylite.objects import Unstructured
 from kopylite.reconcile.effects import EFFECTS
 from kopylite.sweep.clocks import patch_clocks
 from kopylite.sweep.injection import Injection
-from kopylite.sweep.plans import FaultPlan, Spot
+from kopylite.sweep.plans import GENERATIONS, FaultPlan, Spot
 from kopylite.sweep.scenario import Scenario
 from kopylite.sweep.scene import Scene, StepFailed
 from kopylite.sweep.source import AppSource
@@ -66,6 +66,7 @@ class SweepRun:
         cut_at: the operator's write, or call, at which the last one did.
         recreated: the steps in which what was deleted was made anew.
         events: how many events its watches brought, by step.
+        reads: the steps in which a reconcile read from the server itself.
         died: the process of the run ended, or was ended, before it was over.
     """
 
@@ -81,6 +82,7 @@ class SweepRun:
     cut_at: TraceEntry | None = None
     recreated: list[int] = field(default_factory=list)
     events: dict[int, int] = field(default_factory=dict)
+    reads: set[int] = field(default_factory=set)
     died: str = ""
 
     @property
@@ -142,10 +144,16 @@ def run_plan(prepared: Prepared, plan: FaultPlan, window: float, *, simulate: bo
     gc.disable()
     clock, run = prepared.clock, SweepRun(plan)
     clock.reseed(plan.seed + 1)
+    # Another seed has other times and versions, too: what is made of them differs between the runs without faults.
+    clock.advance(plan.seed * 13 % 53)
     patch_clocks(clock, plan.seed)
 
     async def main() -> None:
-        world = SweepWorld(prepared.store.fork(), clock, prepared.source, simulate=simulate)
+        store = prepared.store.fork()
+        store.version += plan.seed * 1009 % 10007
+        world = SweepWorld(store, clock, prepared.source, simulate=simulate)
+        if GENERATIONS in plan.spots:
+            world.server.world.first_generation += GENERATIONS.number
         await play(world, prepared.scenario, run, (window, LONGEST, prepared.version))
 
     clock.run(main)
@@ -173,7 +181,8 @@ async def play(world: SweepWorld, scenario: Scenario, run: SweepRun, limits: tup
             except Exception as error:  # of a scenario that is a function
                 run.failed = f"the scenario failed: {say(error)}"
             run.states, run.restless, run.ends = scene.states, scene.restless, world.ends
-            run.lost, run.idle_writes, run.events = injection.lost, injection.phase_writes, injection.events
+            run.lost, run.idle_writes, run.events = injection.others.lost, injection.phase_writes, injection.events
+            run.reads = world.reads
             run.struck, run.cut_at, run.recreated = injection.struck, injection.cut_at, injection.recreated
             raise _Over
 

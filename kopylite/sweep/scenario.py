@@ -130,6 +130,8 @@ def _step(step: Any, where: str) -> Step:
         if not isinstance(metadata, dict):
             raise UsageError(f"{where}.metadata: a map with a name, not {_shown(metadata)}")
         _check_text(metadata.get("name"), f"{where}.metadata.name")
+        if "namespace" in metadata:
+            _check_text(metadata["namespace"], f"{where}.metadata.namespace")
         return Step(action, body)
     _check_keys(body, ("apiVersion", "kind", "name", "namespace", *(["patch"] if action == "patch" else [])), where)
     _check_text(body.get("name"), f"{where}.name")
@@ -153,4 +155,5 @@ def _check_text(value: Any, where: str) -> None:
 
 
 def _shown(value: Any) -> str:
-    return "nothing" if value is None else f"a {type(value).__name__}"
+    words = {"int": "a number", "float": "a number", "dict": "a map", "bool": "yes or no", "str": "a text"}
+    return "nothing" if value is None else words.get(type(value).__name__, f"a {type(value).__name__}")

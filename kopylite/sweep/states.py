@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,6 @@ Objects = dict[str, dict[str, Any]]
 
 # Shorter endings are numbers, or words.
 SHORTEST_MADE_UP = 4
-GENERATION = "<generation>"
 
 # What second writers of the sweep leave; not compared.
 NOTE = "sweep.kopylite.dev/note"
@@ -113,7 +112,6 @@ class Masks:
             return {"kind": obj.get("kind"), "metadata": self._value(metadata, "")}
         masked: dict[str, Any] = {key: self._value(value, key) for key, value in obj.items() if key != "metadata"}
         masked["metadata"] = self._value(metadata, "metadata")
-        masked[GENERATION] = obj["metadata"].get("generation")
         if isinstance(data := masked.get("data"), dict):
             data.pop(DATA_KEY, None)
         if isinstance(status := masked.get("status"), dict) and "observedGeneration" in status:
@@ -195,8 +193,6 @@ def differences(left: Any, right: Any, path: str = "") -> list[tuple[str, Any, A
     if isinstance(left, dict) and isinstance(right, dict):
         found = []
         for key in [*left, *(key for key in right if key not in left)]:
-            if key == GENERATION:
-                continue
             inner = f"{path}.{key}" if path else str(key)
             found += differences(left.get(key), right.get(key), inner)
         return found
@@ -204,6 +200,22 @@ def differences(left: Any, right: Any, path: str = "") -> list[tuple[str, Any, A
         both = enumerate(zip(left, right, strict=True))
         return [found for index, (a, b) in both for found in differences(a, b, f"{path}[{index}]")]
     return [] if _equal(left, right) else [(path, left, right)]
+
+
+def made_up_keys(left: Any, right: Any, path: str = "") -> Iterator[str]:
+    """Paths of maps that have as many keys each, some of which only one of them has: they are made from what varies."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        if path and len(left) == len(right) and left.keys() != right.keys():
+            yield path
+        for key in left.keys() & right.keys():
+            yield from made_up_keys(left[key], right[key], f"{path}.{key}" if path else str(key))
+
+
+def at_path(obj: Any, path: str) -> Any:
+    """The map at a path of `made_up_keys`; an empty one, if there is none."""
+    for name in path.split("."):
+        obj = obj.get(name) if isinstance(obj, dict) else None
+    return obj if isinstance(obj, dict) else {}
 
 
 def _equal(left: Any, right: Any) -> bool:

@@ -26,6 +26,7 @@ from kopylite.devcluster.faults import WRITES, Faults, past_of
 from kopylite.devcluster.simulator import Simulation, simulator_app
 from kopylite.manager import Manager, Options
 from kopylite.objects import kind_of
+from kopylite.reconcile.context import RUNNING
 from kopylite.reconcile.effects import EffectCall
 from kopylite.sweep.frames import users_frames
 from kopylite.sweep.incarnation import Incarnation
@@ -61,6 +62,7 @@ class SweepWorld:
         trace: what happened so far.
         faults: of its server.
         step: of the scenario, from 0.
+        reads: the steps in which a reconcile read from the server itself, and not from its caches.
         ends: why the operator ended by itself.
         at_write, after_write: called around each write of the operator.
         on_effect: called after each call that left the cluster; returns whether the operator crashes now.
@@ -78,6 +80,7 @@ class SweepWorld:
         self.clock = clock
         self.trace = Trace()
         self.step = 0
+        self.reads: set[int] = set()
         self.ends: list[str] = []
         self.server = ApiServer(ApiServerOptions(listen=False, controllers=controllers), clock=clock, store=store)
         world = self.server.world
@@ -209,6 +212,8 @@ class SweepWorld:
         """Carry out a request of the operator, and keep it."""
         point = self.point_of(request)
         if point is None:
+            if request.method == "GET" and RUNNING.get() is not None:
+                self.reads.add(self.step)
             return await answer()
         frames = users_frames()
         entry = self.note("write", OPERATOR, str(point), point=point, frames=frames)

@@ -63,8 +63,8 @@ def decode_metadata(obj: dict[str, Any]) -> list[str]:
     return unknown
 
 
-def fill_created(metadata: dict[str, Any], *, namespace: str, generation: bool, clock: Clock) -> None:
-    """What the server sets on a new object; what only it may set is wiped first."""
+def fill_created(metadata: dict[str, Any], *, namespace: str, generation: int, clock: Clock) -> None:
+    """What the server sets on a new object; what only it may set is wiped first. A generation of 0 is none."""
     for key in _SERVER_SET:
         metadata.pop(key, None)
     if namespace:
@@ -74,7 +74,7 @@ def fill_created(metadata: dict[str, Any], *, namespace: str, generation: bool, 
     metadata["uid"] = clock.uuid()
     metadata["creationTimestamp"] = timestamp(clock.now())
     if generation:
-        metadata["generation"] = 1
+        metadata["generation"] = generation
 
 
 def generated_name(base: str, clock: Clock) -> str:

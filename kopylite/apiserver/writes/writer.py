@@ -99,7 +99,8 @@ class Writer:
         namespace = call.target.namespace if resource.namespaced else ""
         # Checked last upstream, but no plug-in can tell; the text of an existing name must win.
         version_given = str(metadata.pop("resourceVersion", ""))
-        meta.fill_created(metadata, namespace=namespace, generation=strategy.generation, clock=world.clock)
+        generation = world.first_generation if strategy.generation else 0
+        meta.fill_created(metadata, namespace=namespace, generation=generation, clock=world.clock)
         size = size_of(obj)
         if not managed:
             await aside(lambda: self._own_fields(call, obj, None, options), size)

@@ -8,6 +8,7 @@ from kopylite import App, Context, Kind, Request, Unstructured, effect
 
 Thing, ConfigMap, Secret = Kind("sweep.example.com/v1", "Thing"), Kind("v1", "ConfigMap"), Kind("v1", "Secret")
 bug, twin, restless, idle = App("half-done"), App("half-done-twin"), App("restless"), App("idle")
+renamed, hasty = App("renamed"), App("hasty")
 mails, mails_with_key = App("mails"), App("mails-with-key")
 
 CRD: dict[str, Any] = {
@@ -71,6 +72,29 @@ async def count(ctx: Context, request: Request) -> None:
 @idle.reconciler(Thing)
 async def nothing(ctx: Context, request: Request) -> None:
     await ctx.client.find(Thing, request)
+
+
+@renamed.reconciler(Thing)
+async def make_up_a_name(ctx: Context, request: Request) -> None:
+    thing = await ctx.client.find(Thing, request)
+    if thing is None or await ctx.client.live.list(ConfigMap, namespace="default", labels={"thing": request.name}):
+        return
+    metadata = {"generateName": "a-", "namespace": "default", "labels": {"thing": request.name}}
+    await ctx.client.create(Unstructured({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}), owner=thing)
+
+
+@hasty.reconciler(Thing, owns=[ConfigMap])
+async def note_what_nobody_has_looked_at(ctx: Context, request: Request) -> None:
+    thing = await ctx.client.find(Thing, request)
+    if thing is None or thing.status.get("observedGeneration") == thing.generation:
+        return
+
+    def mutate(obj: Unstructured) -> None:
+        obj["data"] = {"size": str(thing.spec["size"])}
+
+    await ctx.client.create_or_update(ConfigMap, request, mutate, owner=thing)
+    newest = await ctx.client.live.get(Thing, request)
+    await ctx.client.patch_status(newest, {"observedGeneration": newest.generation})
 
 
 @effect

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,11 +10,13 @@ import pytest
 from kopylite import App
 from kopylite.errors import UsageError
 from kopylite.sweep import FaultPlan, Scenario, Step, assert_idempotent, sweep
+from kopylite.sweep.plans import Spot
 from kopylite.testing import VirtualClock
 from tests.unit.sweep import operators
 from tests.unit.sweep.operators import CRD, a_thing
 
 SCENARIO = Scenario((Step("apply", a_thing(size=1)),), (CRD,))
+CHANGED = Scenario((Step("apply", a_thing(size=1)), Step("patch", a_thing(), {"spec": {"size": 2}})), (CRD,))
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -41,9 +44,36 @@ async def test_a_crash_between_two_writes_is_found_and_told_with_its_line() -> N
 
 
 async def test_the_twin_that_is_right_passes() -> None:
-    report = await sweep(operators.twin, SCENARIO, faults="rerun,crash,response,stale,recreate")
+    report = await sweep(operators.twin, CHANGED, faults="rerun,meanwhile,recreate,stale,leader,children,outage,pairs")
     assert not report.findings, report
-    assert report.plans == report.planned > 10
+    assert report.plans == report.planned > 15
+
+
+@pytest.mark.parametrize(
+    ("app", "faults", "sentence"),
+    [
+        (
+            operators.hasty,
+            "meanwhile",
+            'the next step in the middle of a reconcile, just before .* at "1" instead of "2"',
+        ),
+        (operators.renamed, "leader", r"another instance that takes over, and does not know .* leaves 2 ConfigMaps"),
+        (operators.hasty, "children", r"somebody who deletes what the operator owns \(ConfigMap default/a\) leaves"),
+    ],
+    ids=lambda value: value if isinstance(value, str) and " " not in value else "",
+)
+async def test_each_fault_finds_what_no_other_one_does(app: App, faults: str, sentence: str) -> None:
+    report = await sweep(app, CHANGED, faults=faults, jobs=1)
+    assert report.findings
+    assert re.search(sentence, report.findings[0].sentence), report
+
+
+async def test_of_two_faults_the_one_that_is_enough_is_told() -> None:
+    known = await sweep(operators.bug, SCENARIO, faults="crash", jobs=1)
+    [crash] = FaultPlan.of_wire(known.findings[0].plan).spots
+    both = FaultPlan((Spot("watch", "cut", step=0, number=1), crash))
+    report = await sweep(operators.bug, SCENARIO, plans=[both], jobs=1)
+    assert [finding.plan for finding in report.findings] == [known.findings[0].plan]
 
 
 async def test_an_operator_that_never_rests_is_found_without_a_fault() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 from kopylite.sweep.findings import finding_of, line_of, ordinal, replay_of
 from kopylite.sweep.oracles import Defect, judge, learn, plural
-from kopylite.sweep.plans import FaultPlan, Spot
+from kopylite.sweep.plans import GENERATIONS, FaultPlan, Spot
 from kopylite.sweep.report import Report
 from kopylite.sweep.runs import SweepRun
 from kopylite.sweep.trace import OPERATOR, CodeLine, Point, Trace, TraceEntry
@@ -43,6 +43,40 @@ def test_a_field_that_differs_is_named() -> None:
 def test_a_field_that_varies_without_faults_is_not() -> None:
     varying = learn([a_run(a_change()), a_run(a_change(), size="7"), a_run(a_change())])
     assert judge(a_run(a_change(), size="2"), varying) is None
+
+
+def test_what_follows_a_generation_or_has_made_up_keys_is_compared_as_such() -> None:
+    def run(generation: Any, key: str, plan: FaultPlan | None = None, **more: str) -> SweepRun:
+        state = {KEY: {"kind": "ConfigMap", "data": {"of": generation}, "status": {"owners": {key: "1", **more}}}}
+        struck = [*plan.spots] if plan else []
+        return SweepRun(plan or FaultPlan(), states=[state], trace=Trace([a_change()]), struck=struck)
+
+    known = learn([run("2", "x1"), run("2", "y2"), run("2", "z3")], run(str(2 + GENERATIONS.number), "x1"))
+    anew = FaultPlan((Spot("recreate", "down"),))
+    assert judge(run("1", "u4", anew), known) is None
+    problem = judge(run("1", "u4"), known)
+    assert problem is not None  # nothing was made anew: it follows an older generation
+    assert problem.field == "data.of"
+    problem = judge(run("2", "u4", more="1"), known)
+    assert problem is not None
+    assert problem.text == "leaves 2 entries in status.owners of the ConfigMap default/a instead of 1"
+
+
+def test_data_that_is_deleted_for_a_cache_that_is_behind_is_lost_though_it_comes_anew() -> None:
+    def run(*entries: TraceEntry) -> SweepRun:
+        return SweepRun(
+            FaultPlan((behind,)), states=[{KEY: {"kind": "Secret"}}], trace=Trace([*entries]), struck=[behind]
+        )
+
+    behind = Spot("stale", "behind")
+    made, gone, fault = a_change(), a_change("DELETED"), TraceEntry("fault", "fault", 1.0, 0, "behind")
+    for entry in (made, gone):
+        entry.after = {**(entry.after or {}), "kind": "Secret"}
+    known = learn([run(made)])
+    problem = judge(run(made, fault, gone, made), known)
+    assert problem is not None
+    assert problem.text == "has the Secret default/a deleted, with what it holds"
+    assert judge(run(made, fault), known) is None
 
 
 def test_an_object_too_many_or_too_few_is_counted() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -52,13 +53,32 @@ def test_each_write_is_a_place_and_what_one_line_writes_alike_is_tried_some_time
 
 def test_every_fault_has_plans_where_it_has_places() -> None:
     writes = [a_write("create", "default/a"), a_write("update", "default/a", step=1)]
-    ground = FaultGround(writes, 3, frozenset({2}), effects=1, lists=[(writes[1], "/data/a")], events=[2, 1, 0])
+    places: dict[str, Any] = {
+        "deletes": frozenset({2}),
+        "followed": frozenset({0, 1}),
+        "effects": 1,
+        "lists": [(writes[1], "/data/a")],
+        "events": [2, 1, 0],
+        "reads": frozenset({0}),
+        "children": [(0, "configmaps default/a")],
+    }
+    ground = FaultGround(writes, 3, **places)
     for fault in FAULTS:
         plans = [*plans_of(ground, [fault], 0)]
         assert plans, fault
         assert len(set(plans)) == len(plans)
-        assert all(str(plan).startswith(fault) for plan in plans)
+        assert all(str(plan).startswith(fault) or len(plan.spots) == 2 for plan in plans)
     assert not [*plans_of(FaultGround((), 0), ["crash", "effect", "missed", "watch"], 0)]
+
+
+def test_a_budget_that_ends_early_has_tried_some_of_each_fault_from_everywhere() -> None:
+    writes = [a_write("create", f"default/{number}", line=number, step=number // 4) for number in range(16)]
+    plans = [*plans_of(FaultGround(writes, 4, events=[1] * 4), FAULTS, 0)]
+    some = plans[: len(plans) // 3]
+    assert {plan.spots[0].fault for plan in some} >= {"crash", "response", "stale", "refused", "watch", "leader"}
+    assert {plan.spots[0].step for plan in some if plan.spots[0].fault == "crash"} == {0, 1, 2, 3}
+    assert [len(plan.spots) for plan in plans] == sorted(len(plan.spots) for plan in plans)  # pairs come last
+    assert len(set(plans)) == len(plans)
 
 
 def test_who_is_down_when_finalizers_are_taken_away_by_hand_is_no_plan() -> None:
