@@ -240,6 +240,16 @@ class Faults:
         self._hooks.watch.append(hook)
         return fault
 
+    def repeat_events(self, **where: Unpack[Where]) -> Fault:
+        """Streams bring an event twice."""
+        fault = _fault(where)
+
+        async def hook(call: Call, event: bytes) -> bytes | None:
+            return event * 2 if fault.strikes(call.request) else event
+
+        self._hooks.watch.append(hook)
+        return fault
+
     def serve_stale(self, seconds: float, *, past: Past | None = None, **where: Unpack[Where]) -> Fault:
         """Reads, watches too, show the state of this moment for so long, as a server that lags behind does.
 

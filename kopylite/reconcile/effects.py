@@ -40,6 +40,9 @@ class EffectWatcher(Protocol):
     def happened_in_thread(self, call: EffectCall) -> None: ...
 
 
+BY_CONVENTION = frozenset({"idempotency_key", "request_id", "client_token", "deduplication_id"})
+"""Parameters that payment, queue and cloud services know repeats by."""
+
 EFFECTS: ContextVar[EffectWatcher | None] = ContextVar("kopylite_effects", default=None)
 """Who hears of the effects of the present task; nobody, in production."""
 
@@ -62,7 +65,7 @@ def effect(function: Callable[P, T] | None = None, /, *, key: str | None = None)
     are a finding, unless a key makes them harmless.
 
     Args:
-        key: the name of the parameter that makes repeats harmless.
+        key: the name of the parameter that makes repeats harmless; None: the one of BY_CONVENTION, if there is one.
 
     Raises:
         RegistrationError: the function has no such parameter.
@@ -76,6 +79,7 @@ def effect_of(function: Callable[P, T], key: str | None) -> Callable[P, T]:
     signature = inspect.signature(function)
     if key is not None and key not in signature.parameters:
         raise RegistrationError(f"@effect(key={key!r}): {name_of(function)} has no parameter of that name")
+    key = key or next((name for name in signature.parameters if name in BY_CONVENTION), None)
 
     def call_of(args: Any, kwargs: Any) -> EffectCall:
         bound = signature.bind(*args, **kwargs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -27,6 +28,8 @@ from kopylite.sweep.trace import OPERATOR, SIMULATOR, TraceEntry
 
 # Longer than events are late, and than what waits for a watch to come back.
 SHORTEST_WINDOW = 45.0
+# Faults with which generations are counted otherwise, or are not all seen.
+OTHER_GENERATIONS = frozenset({"recreate", "writer", "missed", "meanwhile"})
 # Kinds whose objects hold data that cannot be made again.
 KEEPERS = frozenset({"Secret", "PersistentVolumeClaim"})
 
@@ -73,6 +76,7 @@ class Yardstick:
         names: that the operator makes up.
         generations: paths by step and key that hold a generation: an object made anew begins to count anew.
         loose: paths of maps whose keys are made up; how many there are is compared.
+        numbered: keys of objects that are named after a generation, by step, with "#" for numbers.
     """
 
     states: list[Objects]
@@ -85,6 +89,7 @@ class Yardstick:
     names: frozenset[MadeUp] = frozenset()
     generations: dict[tuple[int, str], set[str]] = field(default_factory=dict)
     loose: dict[tuple[int, str], set[str]] = field(default_factory=dict)
+    numbered: dict[int, set[str]] = field(default_factory=dict)
 
 
 def learn(runs: Sequence[SweepRun], counted_otherwise: SweepRun | None = None) -> Yardstick:
@@ -126,13 +131,21 @@ def learn(runs: Sequence[SweepRun], counted_otherwise: SweepRun | None = None) -
 
 
 def _learn_generations(yardstick: Yardstick, run: SweepRun) -> None:
-    """Which fields of objects follow the generation of one, and which are made from it."""
+    """Which fields and names follow the generation of an object, and which are made from it."""
     for step, state in enumerate(yardstick.states):
         theirs = without_made_up((run.states[step] if step < len(run.states) else None) or {}, yardstick.names)
+        yardstick.numbered[step] = {numberless(key) for key in state.keys() - theirs.keys()} & {
+            numberless(key) for key in theirs.keys() - state.keys()
+        }
         for key in state.keys() & theirs.keys():
             for path, before, after in differences(state[key], theirs[key]):
                 kept = yardstick.generations if _is_generation(before, after) else yardstick.varying
                 kept.setdefault((step, key), set()).add(path)
+
+
+def numberless(key: str) -> str:
+    """A key with "#" for its numbers."""
+    return re.sub(r"\d+", "#", key)
 
 
 def _is_generation(before: Any, after: Any) -> bool:
@@ -213,7 +226,7 @@ def _states(run: SweepRun, reference: Yardstick) -> Iterable[Defect]:
         if state is None or expected >= len(reference.states):
             continue
         state = without_made_up(state, reference.names)
-        anew = any(spot.fault in ("recreate", "writer") for spot in run.struck)
+        anew = any(spot.fault in OTHER_GENERATIONS for spot in run.struck)
         found = list(_compare(state, reference.states[expected], reference, expected, anew=anew))
         if found:
             yield from found
@@ -221,8 +234,13 @@ def _states(run: SweepRun, reference: Yardstick) -> Iterable[Defect]:
 
 
 def _compare(state: Objects, wanted: Objects, reference: Yardstick, step: int, *, anew: bool) -> Iterable[Defect]:
-    missing = [key for key in wanted if key not in state and "" not in reference.varying.get((step, key), ())]
-    extra = [key for key in state if key not in wanted and "" not in reference.varying.get((step, key), ())]
+    numbered = reference.numbered.get(step, set()) if anew else set()
+
+    def is_compared(key: str) -> bool:
+        return "" not in reference.varying.get((step, key), ()) and numberless(key) not in numbered
+
+    missing = [key for key in wanted if key not in state and is_compared(key)]
+    extra = [key for key in state if key not in wanted and is_compared(key)]
     # What people and the operator have to do with comes before what the cluster makes of it.
     for key in sorted(extra, key=_rank):
         kind, storage = state[key].get("kind", "object"), key.partition(" ")[0]

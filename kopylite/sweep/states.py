@@ -33,7 +33,8 @@ _DERIVED = frozenset(
 _WORKLOADS = frozenset({"pods", "replicasets.apps"})
 _OWN_METADATA = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink",
                  "deletionGracePeriodSeconds")  # fmt: skip
-_COUNTS = ("deployment.kubernetes.io/revision", "deployment.kubernetes.io/desired-replicas",
+_COUNTS = ("deployment.kubernetes.io/revision", "deployment.kubernetes.io/revision-history",
+           "deployment.kubernetes.io/desired-replicas",
            "deployment.kubernetes.io/max-replicas", NOTE)  # fmt: skip
 # Addresses and ports that the server chooses, and what depends on when it was looked.
 _CHOSEN = frozenset({"clusterIP", "clusterIPs", "nodePort", "healthCheckNodePort", "podIP", "podIPs", "hostIP",

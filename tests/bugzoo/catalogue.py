@@ -31,6 +31,7 @@ class Animal(NamedTuple):
 ANIMALS = [
     Animal("child_not_restored", "crash", "2 ConfigMap, 2 Thing", "1 ConfigMap, 2 Thing"),
     Animal("cleanup_when_gone", "crash", ""),
+    Animal("copied_generation", "crash", "1 ConfigMap, 1 Thing"),
     Animal("cross_namespace_owner", "rerun", "1 ConfigMap, 1 Thing", "1 Thing"),
     Animal("defaulted_loop", "rerun", "1 Deployment, 1 Thing"),
     Animal("deletion_mark", "crash", ""),
@@ -48,7 +49,8 @@ ANIMALS = [
     Animal("lost_update", "missed", "1 ConfigMap, 1 Thing"),
     Animal("memory_timer", "crash", "1 Thing"),
     Animal("module_state", "crash", "1 ConfigMap, 1 Thing"),
-    Animal("observed_generation", "recreate", "1 ConfigMap, 1 Thing"),
+    Animal("never_restored", "children", "1 ConfigMap, 1 Thing"),
+    Animal("observed_generation", "meanwhile", "1 ConfigMap, 1 Thing"),
     Animal("old_child_kept", "crash", "1 ConfigMap, 1 Thing"),
     Animal("optional_kept", "missed", "1 ConfigMap, 1 Thing"),
     Animal("owner_later", "crash", ""),

@@ -93,9 +93,10 @@ async def test_stale_reads_end_with_their_time(cluster: EmbeddedCluster, client:
     assert found == ["a", "b"]
 
 
-async def test_events_come_late_or_the_watch_ends_instead(cluster: EmbeddedCluster, client: Client) -> None:
+async def test_events_come_late_or_twice_or_the_watch_ends_instead(cluster: EmbeddedCluster, client: Client) -> None:
     late = cluster.faults.delay_events(0.05, resource="configmaps", name="")
     cluster.faults.cut_watch(resource="configmaps", nth=3)
+    cluster.faults.repeat_events(resource="configmaps", nth=2)
     seen: list[str] = []
     version = cluster.snapshot().resource_version
     for name in "abc":
@@ -107,7 +108,7 @@ async def test_events_come_late_or_the_watch_ends_instead(cluster: EmbeddedClust
             async with lists.watch(resource_version=version, timeout_seconds=9) as stream:
                 async for chunk in stream.chunks():
                     seen += [decode_event(line)[0] for line in splitter.feed(chunk)]
-    assert seen == ["ADDED", "ADDED"]
+    assert seen == ["ADDED", "ADDED", "ADDED"]
     assert late.hits == 1
 
 

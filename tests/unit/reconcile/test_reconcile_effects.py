@@ -73,3 +73,9 @@ def test_a_call_that_fails_has_not_happened(watcher: Watcher) -> None:
 def test_a_key_has_to_be_a_parameter() -> None:
     with pytest.raises(RegistrationError, match=r"@effect\(key='id'\): .* has no parameter of that name"):
         effect(key="id")(lambda request_id: None)
+
+
+def test_a_parameter_that_services_know_repeats_by_is_a_key_without_being_named(watcher: Watcher) -> None:
+    effect(lambda idempotency_key: None)("k")
+    effect(lambda key: None)("k")
+    assert [call.key for what, call in watcher.heard if what == "happened"] == ["k", None]

@@ -141,3 +141,24 @@ def test_words() -> None:
     assert [plural(kind) for kind in ("Pod", "Ingress", "NetworkPolicy", "Gateway")] == [
         "Pods", "Ingresses", "NetworkPolicies", "Gateways"]  # fmt: skip
     assert [ordinal(n) for n in (1, 2, 3, 4, 11, 22, 113)] == ["1st", "2nd", "3rd", "4th", "11th", "22nd", "113th"]
+
+
+def test_an_object_that_is_named_after_a_generation_is_not_missed_when_that_was_never_seen() -> None:
+    def run(*generations: int, plan: FaultPlan | None = None) -> SweepRun:
+        state = {f"jobs.batch default/a-{generation}": {"kind": "Job"} for generation in generations}
+        return SweepRun(plan or FaultPlan(), states=[state], trace=Trace([]), struck=[*plan.spots] if plan else [])
+
+    known = learn([run(1, 2)], run(101, 102))
+    assert judge(run(2, plan=FaultPlan((Spot("missed", "together"),))), known) is None
+    assert judge(run(2, plan=FaultPlan((CRASH,))), known) is not None
+
+
+def test_values_that_are_dealt_out_in_another_order_are_no_problem_and_one_that_is_dealt_twice_is() -> None:
+    def run(**data: str) -> SweepRun:
+        return SweepRun(FaultPlan(), states=[{KEY: {"kind": "ConfigMap", "data": data}}], trace=Trace([a_change()]))
+
+    known = learn([run(a="30000", b="30001")])
+    assert judge(run(a="30001", b="30000"), known) is None
+    problem = judge(run(a="30001", b="30001"), known)
+    assert problem is not None
+    assert problem.field == "data.a"
