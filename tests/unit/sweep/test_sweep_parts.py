@@ -39,7 +39,7 @@ def test_work_is_done_in_forks_and_what_they_die_of_is_told() -> None:
     assert (results[1], results[2]) == (2, 4)
     assert isinstance(results[3], Died)
     assert "ValueError: 3" in results[3].why
-    assert results[4] == Died("its process ended")
+    assert results[4] == Died("its process ended with exit code 7, as by os._exit")
 
 
 def test_nothing_more_is_begun_when_it_is_told_to_stop() -> None:
