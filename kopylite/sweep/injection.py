@@ -44,7 +44,6 @@ class Injection(Director):
         self.phase_writes: list[TraceEntry] = []
         self.others = Others(world)
         self._early = -1
-        self._twice = False
         self._before: Past | None = None
         self.recreated: list[int] = []
         self._effects = 0
@@ -180,7 +179,7 @@ class Injection(Director):
         self.events[step] = number = self.events.get(step, 0) + 1
         for spot in self._spots("watch", "twice"):
             self._strike(spot, text="from here on each event comes twice")
-            self._twice = True
+            self.world.faults.repeat_events(times=None, agent=self.world.agent)
         for spot in self._spots("watch", "cut", "compacted"):
             if (spot.step, spot.number) == (step, number):
                 self._strike(spot, text=f"the watch of {call.resource.plural} is cut")
@@ -189,7 +188,7 @@ class Injection(Director):
                 return None
         if (left := self._late_until - self.world.clock.monotonic()) > 0:
             await self.world.clock.sleep(left)
-        return event * (2 if self._twice else 1)
+        return event
 
     # Between steps
 
