@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import ast
+import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -141,6 +143,15 @@ def test_a_kind_of_two_files_is_told_of() -> None:
     one, two = move([parse_source(f"import kopf\n{POD}".encode(), name) for name in ("a.py", "b.py")])
     assert not any(remark.todo for remark in one.remarks)
     assert any("a.py" in remark.done for remark in two.remarks)
+
+
+def test_what_the_page_shows_is_what_is_made() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "from-kopf.md").read_text()
+    before, after = re.findall(r"```py\n(.*?)```", page, re.DOTALL)
+    names = {"kind": "Page", "plural": "pages"}
+    crd = {"spec": {"group": "example.com", "names": names, "versions": [{"name": "v1"}]}}
+    [found] = move([parse_source(before.encode(), "operator.py")], [crd])
+    assert after.partition("\n")[2].strip() in found.text
 
 
 def test_a_file_without_kopf_stays_as_it_is() -> None:
