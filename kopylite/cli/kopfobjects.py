@@ -108,6 +108,10 @@ async def _clean(args: argparse.Namespace) -> int:
         except NotAllowed as error:
             raise UsageError(f"{error}: needs rule {rule(error.permissions)}") from None
     print(f"\n{totals(found)}" + ("" if args.yes or not found else ". Nothing was changed: add --yes to do it"))
+    if found and not args.yes:
+        print(
+            "The moved operator learns from these marks what was done: let it see its objects before you take them off"
+        )
     left = [each for each in found if each.state in (CleaningState.HELD, CleaningState.FAILED)]
     if any(each.state is CleaningState.HELD for each in left):
         print("Let the moved operator clean up what is being deleted; or, when that is done, say --release-deleting")

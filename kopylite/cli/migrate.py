@@ -82,12 +82,14 @@ def run(args: argparse.Namespace, signals: StopSignals) -> int:
 
 def _move(args: argparse.Namespace) -> int:
     from kopylite.migration.converter import move
+    from kopylite.migration.neighbours import imported_constants
     from kopylite.migration.report import rendered
     from kopylite.migration.sources import read_source
 
     targets = _targets(args.file, args.output, check=args.check, force=args.force)
     sources = [read_source(path) for path in args.file]
-    moved = move(sources, _crds(args.crds, args.file))
+    near = [imported_constants(path, source.tree) for path, source in zip(args.file, sources, strict=True)]
+    moved = move(sources, _crds(args.crds, args.file), near)
     if not any(each.handlers for each in moved) and not args.check:
         names = ", ".join(map(str, args.file))
         raise UsageError(f"{names}: no handler of kopf was found. Name the files that have @kopf.on... in them")

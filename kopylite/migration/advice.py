@@ -49,6 +49,8 @@ REGISTRY = "write it as a reconciler by hand, or declare it at the top of the mo
 
 _COMPARE = "compare with what is there (the child, the outside), not with an earlier state; see docs/from-kopf.md"
 
+CONDITIONAL = "see that its function is there whenever the module is imported, or put the condition where it is called"
+
 # Of arguments that a handler uses: what is different, and what to do ("": nothing).
 ARGUMENTS = {
     "old": ("it is a stand-in, and using it is a TerminalError", _COMPARE),

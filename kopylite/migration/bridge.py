@@ -16,8 +16,16 @@ A moved module imports this one and nothing of kopf:
 from __future__ import annotations
 
 import logging
+from builtins import dict as Index
+from builtins import dict as Labels
+from builtins import list as Store
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
+from typing import Any as ObjectReference
+from typing import Any as Operation
+from typing import Any as OwnerReference
+from typing import Any as Resource
+from typing import Any as UserInfo
 
 from kopylite.errors import TerminalError
 from kopylite.migration.admission import review
@@ -47,13 +55,32 @@ from kopylite.reconcile import Retry
 
 logger = logging.getLogger("kopylite.migration")
 
-Spec = Status = Labels = Annotations = dict
-Index, Store = dict, list
-Diff = Logger = ObjectLogger = OperatorSettings = LocalObjectLogger = Any
-Headers = UserInfo = SSLPeer = RawEvent = RawBody = RawEventType = Resource = Operation = BodyEssence = Any
-HandlerId = ObjectReference = OwnerReference = DiffItem = FieldPath = FieldSpec = Any
-DaemonStopped = SyncDaemonStopperChecker = AsyncDaemonStopperChecker = Stopped
-PermanentError = HandlerTimeoutError = HandlerRetriesError = TerminalError
+# Types, for annotations. Those whose names mean something else in another room are imported under them, above.
+Spec: TypeAlias = dict[str, Any]
+Status: TypeAlias = dict[str, Any]
+Annotations: TypeAlias = dict[str, str]
+Diff: TypeAlias = Any
+DiffItem: TypeAlias = Any
+Logger: TypeAlias = Any
+ObjectLogger: TypeAlias = Any
+LocalObjectLogger: TypeAlias = Any
+OperatorSettings: TypeAlias = Any
+DaemonStopped: TypeAlias = Stopped
+SyncDaemonStopperChecker: TypeAlias = Stopped
+AsyncDaemonStopperChecker: TypeAlias = Stopped
+Headers: TypeAlias = Any
+SSLPeer: TypeAlias = Any
+RawEvent: TypeAlias = Any
+RawBody: TypeAlias = Any
+RawEventType: TypeAlias = Any
+BodyEssence: TypeAlias = Any
+HandlerId: TypeAlias = Any
+FieldPath: TypeAlias = Any
+FieldSpec: TypeAlias = Any
+
+PermanentError: TypeAlias = TerminalError
+HandlerTimeoutError: TypeAlias = TerminalError
+HandlerRetriesError: TypeAlias = TerminalError
 
 
 class TemporaryError(Retry):
@@ -84,29 +111,45 @@ __all__ = [
     "Annotations",
     "AsyncDaemonStopperChecker",
     "Body",
+    "BodyEssence",
     "DaemonStopped",
     "Diff",
+    "DiffItem",
+    "FieldPath",
+    "FieldSpec",
+    "HandlerId",
     "HandlerRetriesError",
     "HandlerTimeoutError",
     "Handling",
+    "Headers",
     "Index",
     "Indexed",
     "Labels",
+    "LocalObjectLogger",
     "Logger",
     "Memo",
     "Memory",
     "Meta",
     "ObjectLogger",
+    "ObjectReference",
+    "Operation",
     "OperatorSettings",
     "Origin",
+    "OwnerReference",
     "Patch",
     "PermanentError",
+    "RawBody",
+    "RawEvent",
+    "RawEventType",
+    "Resource",
+    "SSLPeer",
     "Spec",
     "Status",
     "Stopped",
     "Store",
     "SyncDaemonStopperChecker",
     "TemporaryError",
+    "UserInfo",
     "adjust_namespace",
     "adopt",
     "all_",

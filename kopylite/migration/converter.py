@@ -39,13 +39,20 @@ class MovedModule:
     handlers: int
 
 
-def move(sources: Sequence[ModuleSource], crds: Sequence[Mapping[str, Any]] = ()) -> list[MovedModule]:
-    """The modules of one operator, each moved over. Names of one that others import are known in all of them."""
+def move(
+    sources: Sequence[ModuleSource], crds: Sequence[Mapping[str, Any]] = (), imported: Sequence[Constants] = ()
+) -> list[MovedModule]:
+    """The modules of one operator, each moved over. Names of one that others import are known in all of them.
+
+    Args:
+        imported: of each module, what it imports from other files.
+    """
     constants, known = constants_of(source.tree for source in sources), catalogue(crds)
     seen: dict[str, str] = {}
     moved = []
-    for source in sources:
-        one = _Conversion(source, {**constants, **constants_of([source.tree])}, known)
+    for number, source in enumerate(sources):
+        near = imported[number] if imported else {}
+        one = _Conversion(source, {**constants, **near, **constants_of([source.tree])}, known)
         moved.append(one.run())
         for wired in one.kinds:
             if all(each.what in ("index", "timer", "validate", "mutate") for each in wired.declared):
@@ -154,6 +161,8 @@ class _Conversion:
         causes = {other.what for other in self._found if other.name == each.name}
         todo = "" if each.what == "resume" and causes & {"create", "update"} else todo
         self._remark(each, "only set settings: taken out" if emptied else done, "" if emptied else todo)
+        if each.conditional:
+            self._remark(each, "it is declared under a condition, and called without one", advice.CONDITIONAL)
         used = arguments_used(each.function)
         for name in sorted(used & advice.ARGUMENTS.keys()):
             if name == "old" and each.what in ("validate", "mutate"):

@@ -22,6 +22,7 @@ class HandlerDeclaration:
         line: where it is declared.
         text: what was declared, "@kopf.on.create('pods')".
         call: the declaration, with its arguments; None: it has none (`@kopf.on.startup`).
+        conditional: it is declared under an `if`, a `try` or the like, so perhaps not at all.
     """
 
     what: str
@@ -30,6 +31,7 @@ class HandlerDeclaration:
     line: int
     text: str
     call: ast.Call | None = None
+    conditional: bool = False
 
     @property
     def args(self) -> list[ast.expr]:
@@ -83,7 +85,9 @@ def declared_in(tree: ast.Module, words: Vocabulary) -> FoundHandlers:
                 else:
                     name = f"{owner.name}.{function.name}" if owner else function.name
                     text = f"@{ast.unparse(decorator)}"
-                    found.handlers.append(HandlerDeclaration(what, name, function, decorator.lineno, text, call))
+                    conditional = function not in (owner.body if owner else tree.body)
+                    declared = HandlerDeclaration(what, name, function, decorator.lineno, text, call, conditional)
+                    found.handlers.append(declared)
                 found.decorators.append(decorator)
             elif words.resolve(decorator.func if isinstance(decorator, ast.Call) else decorator):
                 found.strays.append((decorator, ast.unparse(decorator), "kopf had no such decorator in 2026"))
@@ -132,10 +136,8 @@ def _functions(
             elif isinstance(child, ast.ClassDef):
                 inner_owner = child if node is tree else owner
                 inner_why = why or ("" if node is tree else f"it is in the inner class {child.name}")
-            elif isinstance(child, ast.If | ast.Try | ast.For | ast.While | ast.With | ast.Match) and not owner:
-                inner_why = (
-                    why or f"it is declared under `{type(child).__name__.lower()}`, perhaps not at all, or often"
-                )
+            elif isinstance(child, ast.For | ast.While | ast.AsyncFor):
+                inner_why = why or f"it is declared under `{type(child).__name__.lower()}`, perhaps often"
             waiting.append((child, inner_owner, inner_why))
 
 

@@ -71,6 +71,14 @@ def test_what_cannot_be_called_by_name_stays_in_the_text_and_is_told_of(text: st
     ast.parse(found.text)
 
 
+def test_a_handler_under_a_condition_is_called_and_told_of() -> None:
+    guarded = "try:\n    import kopf\n    THERE = True\nexcept ImportError:\n    kopf = None\n    THERE = False\n"
+    found = moved(guarded + "if THERE:\n    @kopf.on.create('pods')\n    def f(**_): pass\n")
+    assert "run.created(f)" in found.text
+    assert any("under a condition" in remark.done and remark.todo for remark in found.remarks)
+    executed(found)
+
+
 def test_nothing_of_the_text_is_lost() -> None:
     text = '"""Doc."""\nfrom __future__ import annotations\nimport kopf  # why\n# a comment\n' + POD + (
         "x = kopf.nothing(1)  # another\nif __name__ == '__main__':\n    kopf.run()\n"
