@@ -5,10 +5,10 @@
     python -m tests.bench.check --profile read
 
 Two measures, and neither minds a busy machine. `calls`: Python and C functions that are called for one step, counted by
-the profiler; for one version of Python they are the same on every machine, and 8 % more is a regress. `ratio`:
-CPU time of a step in that of a yardstick of the same run (json.loads of the same bytes, or a put and get of
-asyncio.Queue), the best of several interleaved rounds; more than 40 % is a regress. `bytes`: what an object costs in a
-cache beside its payload.
+the profiler; for one version of Python they are the same on every machine, and 8 % more is a regress. `ratio`: CPU time
+of a step in that of a yardstick of the same run (json.loads of the same bytes, or a put and get of asyncio.Queue), the
+best of several interleaved rounds; 75 % more is a regress, since a busy machine alone made 35. `bytes`: what
+an object costs in a cache beside its payload.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from tests.bench.feed import Feed, encode, line
 
 BASELINE = Path(__file__).parent / "baseline.json"
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
-TOLERANCE = {"calls": 1.08, "ratio": 1.40, "bytes": 1.10, "modules": 1.03}
+TOLERANCE = {"calls": 1.08, "ratio": 1.75, "bytes": 1.10, "modules": 1.03}
 ROUNDS = 5
 OBJECTS, EVENTS, READS, REQUESTS = 500, 4_000, 5_000, 300
 NAMES = "from kopylite import App, Context, CustomResource, Kind, Request, Result, Unstructured"
