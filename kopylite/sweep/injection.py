@@ -316,4 +316,7 @@ class Injection(Director):
         if resource is None:
             return []
         records = self.world.server.world.store.collection(resource.storage).records.values()
-        return [Request(record.namespace, record.name) for record in records]
+        # What people made may be gone since: the operator deletes it, say.
+        made = [manifest["metadata"] for (_, name, _, _), manifest in self.scene.manifests.items() if name == kind.kind]
+        keys = [Request(record.namespace, record.name) for record in records]
+        return list(dict.fromkeys([*keys, *(Request(each.get("namespace", ""), each["name"]) for each in made)]))

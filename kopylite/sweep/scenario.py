@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kopylite.devcluster.cluster import CrdSource, crds_in
-from kopylite.errors import UsageError
+from kopylite.errors import KopyliteError, UsageError
+from kopylite.objects import wire_of
 from kopylite.objects.yamlread import read_documents
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def scenario_of(given: Scenario | Play | str | Path | Sequence[Mapping[str, Any]
     """A Scenario from whatever stands for one: a file, a function, or objects that are applied one after the other.
 
     Raises:
-        UsageError: a file is none.
+        UsageError: a file is none, or an object.
     """
     if isinstance(given, Scenario):
         return given
@@ -75,7 +76,16 @@ def scenario_of(given: Scenario | Play | str | Path | Sequence[Mapping[str, Any]
         return read_scenario(Path(given))
     if callable(given):
         return Scenario(play=given, name=getattr(given, "__qualname__", "the scenario"))
-    return Scenario(tuple(Step("apply", obj) for obj in given), name="the objects")
+    return Scenario(tuple(_applied(obj, f"objects[{n}]") for n, obj in enumerate(given)), name="the objects")
+
+
+def _applied(obj: Any, where: str) -> Step:
+    """Raises UsageError."""
+    try:
+        wire = obj if isinstance(obj, dict) else wire_of(obj)
+    except (KopyliteError, TypeError, AttributeError):
+        raise UsageError(f"{where}: an object as a map, or of a CustomResource class, not {_shown(obj)}") from None
+    return _step({"apply": wire}, where)
 
 
 def read_scenario(path: Path) -> Scenario:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from kopylite import App
+from kopylite import App, Context, Request, Unstructured
 from kopylite.errors import UsageError
 from kopylite.sweep import FaultPlan, Scenario, Step, assert_idempotent, sweep
 from kopylite.sweep.plans import Spot
@@ -128,3 +129,46 @@ async def test_an_object_that_people_hold_by_a_finalizer_is_not_made_anew() -> N
     report = await sweep(operators.twin, Scenario((Step("apply", held),), (CRD,)), faults="recreate", jobs=1)
     assert report.planned == 0
     assert not report.findings, report
+
+
+def raising() -> App:
+    app = App("raising")
+
+    @app.reconciler(operators.ConfigMap)
+    async def reconcile(ctx: Context, request: Request) -> None:
+        if request.name == "a":
+            raise RuntimeError("broken")
+
+    return app
+
+
+def stamp(ctx: Context, secret: Unstructured) -> None:
+    secret["metadata"]["annotations"] = {"run": ctx.reconcile_id}
+
+
+def deleting() -> App:
+    """Takes an object that is gone for one to make."""
+    app = App("deleting")
+
+    @app.reconciler(operators.ConfigMap)
+    async def reconcile(ctx: Context, request: Request) -> None:
+        found = await ctx.client.find(operators.ConfigMap, request)
+        if found is not None and request.name == "a":
+            await ctx.client.delete(found)
+        elif found is None:
+            await ctx.client.create_or_update(operators.Secret, request, partial(stamp, ctx))
+
+    return app
+
+
+async def test_idempotence_of_an_operator_that_fails_or_deletes_what_it_is_given() -> None:
+    given = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "default"}}
+    with pytest.raises(AssertionError, match="keys fail again and again: reconcile failed: RuntimeError: broken"):
+        await assert_idempotent(raising, [given])
+    with pytest.raises(
+        AssertionError, match=r"a run with nothing to do writes metadata\.annotations\.run of the Secret"
+    ):
+        await assert_idempotent(deleting, [given])
+    for objects, problem in (([{"kind": "ConfigMap"}], r"objects\[0\]\.apply"), ([1], r"objects\[0\]: an object")):
+        with pytest.raises(UsageError, match=problem):
+            await assert_idempotent(deleting, objects)  # type: ignore[arg-type]
