@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -18,7 +18,7 @@ from kopylite.errors import UsageError
 from kopylite.serving.address import is_loopback
 from kopylite.sweep.engine import Settings, no_yardstick, sweep_source
 from kopylite.sweep.oracles import Defect, judge, learn
-from kopylite.sweep.plans import FaultPlan
+from kopylite.sweep.plans import GENERATIONS, FaultPlan
 from kopylite.sweep.pool import Died, Pool
 from kopylite.sweep.realserver import INSIDE
 from kopylite.sweep.realworld import RealPlace, remove_namespace, run_on_real, send
@@ -90,11 +90,12 @@ class _OnReal:
         began = SYSTEM_CLOCK.monotonic()
         made = anyio.run(self._begin)
         try:
-            runs = [run for _, run in self._play([FaultPlan((), number) for number in range(REFERENCES)])]
-            if (problem := no_yardstick(runs)) is not None:
+            plans = [*(FaultPlan((), number) for number in range(REFERENCES)), FaultPlan((GENERATIONS,))]
+            *runs, counted_otherwise = self._runs(plans)
+            if (problem := no_yardstick([*runs, counted_otherwise])) is not None:
                 self._report.differences.append(f"without any fault, on the real server the operator {problem.text}")
                 return
-            reference = learn(runs)
+            reference = learn(runs, counted_otherwise)
             different = [plan for plan, run in self._play(verdicts) if _differs(judge(run, reference), verdicts[plan])]
             for plan, run in self._play(different):  # once more: what was a matter of time is none
                 if _differs(found := judge(run, reference), verdicts[plan]):
@@ -103,6 +104,11 @@ class _OnReal:
             anyio.run(self._end, made)
             self._report.on_real = len(verdicts)
             self._report.seconds += SYSTEM_CLOCK.monotonic() - began
+
+    def _runs(self, plans: Sequence[FaultPlan]) -> list[SweepRun]:
+        """In the order of the plans."""
+        played = dict(self._play(plans))
+        return [played[plan] for plan in plans]
 
     def _play(self, plans: Iterable[FaultPlan]) -> list[tuple[FaultPlan, SweepRun]]:
         pool: Pool[FaultPlan, SweepRun] = Pool(
