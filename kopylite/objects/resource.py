@@ -237,7 +237,7 @@ def _set_defaults(cls: type[CustomResource[Any, Any]], declaration: Declaration)
         "kind": {"default": declaration.kind},
     }
     for name in ("spec", "status"):
-        if isinstance(model_fields[name].annotation, TypeVar):
+        if isinstance(model_fields[name].annotation, TypeVar) or model_fields[name].annotation is BaseModel:
             raise RegistrationError(
                 f"{cls.__name__}: name the models of spec and status, or None where there is no status: "
                 f"class {cls.__name__}(CustomResource[Spec, Status], ...)"

@@ -212,3 +212,10 @@ def test_a_new_typed_object_has_empty_shortcuts() -> None:
     new = WebApp(spec=AppSpec(image="x"))
     assert (new.labels, new.annotations, new.finalizers, new.owner_references) == ({}, {}, [], [])
     assert new.deletion_timestamp is None
+
+
+def test_pydantics_own_base_is_no_model_of_a_status() -> None:
+    with pytest.raises(RegistrationError, match="or None where there is no status"):
+
+        class Bare(CustomResource[AppSpec, BaseModel], group="example.com", version="v1"):
+            """Of it no instance can be made."""
