@@ -84,8 +84,8 @@ OPTIONS = {
 BECAME: dict[str, tuple[str, str]] = {
     "create": ("is called once for each object, by an annotation; what kopf has handled counts as created", ""),
     "update": ("is called when more than the status has changed since it was called last", ""),
-    "resume": ("is called in each run: at the start, and after each change",
-               "see that it bears being called often: nothing tells it that the operator has just begun"),
+    "resume": ("is called once for each object in each process; of a handler of updates too, in each run",
+               "see that it bears a new object, too: nothing tells it that the operator has just begun"),
     "delete": ("is called in a finalizer, which takes the place of kopf's", ""),
     "field": ("is called when the field differs from what it was called with last", ""),
     "event": ("is called in each run: what comes while one goes on is one run, and none comes for what is gone", ""),

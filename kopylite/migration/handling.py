@@ -1,8 +1,8 @@
 """Handling: calls what were handlers of kopf, with kopf's arguments, from a reconcile of kopylite.
 
 Which of them is called when is said by the method: `created` once for each object, `updated` and `changed` when more
-than the status has changed, `field` when a field has, `always` in each run. What was done is kept in annotations of the
-object, by `tell`. An object that kopf has handled before counts as created.
+than the status has changed, `field` when a field has, `resumed` once in each process, `always` in each run. What was
+done is kept in annotations of the object, by `tell`. An object that kopf has handled before counts as created.
 """
 
 from __future__ import annotations
@@ -119,6 +119,14 @@ class Handling:
         with self._apart():
             if self._fits(options):
                 await self._call(handler, options)
+
+    async def resumed(self, handler: KopfHandler, **options: Unpack[CallOptions]) -> None:
+        """Once for each object while this process works, until it has succeeded once."""
+        done, name = self._memory().done(self._owner(), self._obj.uid), options.get("id") or name_of(handler)
+        with self._apart():
+            if name not in done and self._fits(options):
+                await self._call(handler, options)
+                done.add(name)
 
     async def created(self, handler: KopfHandler, **options: Unpack[CallOptions]) -> None:
         """Once for each object, until it has succeeded once."""

@@ -95,6 +95,7 @@ class _Remembered:
 
     uid: str
     memo: Memo
+    done: set[str] = field(default_factory=set)
     tries: dict[str, Tries] = field(default_factory=dict)
 
 
@@ -120,6 +121,10 @@ class ObjectMemory:
     def tries(self, owner: OwnerKey, uid: str, name: str) -> Tries:
         """Of one handler of an object."""
         return self._of(owner, uid).tries.setdefault(name, Tries())
+
+    def done(self, owner: OwnerKey, uid: str) -> set[str]:
+        """The handlers that have done what is done once for an object while this process works."""
+        return self._of(owner, uid).done
 
     def _of(self, owner: OwnerKey, uid: str) -> _Remembered:
         known = self._objects.get(owner)

@@ -12,11 +12,13 @@ from kopylite.migration.declarations import HandlerDeclaration, arguments_used
 from kopylite.migration.selectors import KindRef
 from kopylite.migration.vocabulary import ACTIVITIES, REVIEWS
 
-# By the causes of one handler: how its Handling calls it. Whatever is resumed runs in each run.
+# By the causes of one handler: how its Handling calls it; else in each run.
 _METHODS = {
     frozenset({"create"}): "created",
     frozenset({"update"}): "updated",
     frozenset({"create", "update"}): "changed",
+    frozenset({"resume"}): "resumed",
+    frozenset({"resume", "create"}): "resumed",
     frozenset({"delete"}): "deleted",
     frozenset({"daemon"}): "daemon",
 }

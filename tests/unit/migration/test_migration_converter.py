@@ -129,6 +129,24 @@ def test_settings_become_options_of_the_app_and_are_told_of() -> None:
     assert {f"settings.{name}" for name in ("peering.name", "posting.enabled")} <= {r.construct for r in found.remarks}
 
 
+@pytest.mark.parametrize(
+    ("causes", "method"),
+    [
+        ("create", "created"),
+        ("update", "updated"),
+        ("create update", "changed"),
+        ("resume", "resumed"),
+        ("resume create", "resumed"),
+        ("resume create update", "always"),
+        ("event", "always"),
+        ("delete", "deleted"),
+    ],
+)
+def test_the_causes_of_a_handler_say_when_it_is_called(causes: str, method: str) -> None:
+    decorators = "".join(f"@kopf.on.{cause}('pods')\n" for cause in causes.split())
+    assert f"run.{method}(f)" in moved(f"import kopf\n{decorators}def f(**_): pass\n").text
+
+
 def test_of_two_handlers_of_one_name_both_are_called() -> None:
     found = moved(
         "import kopf\n@kopf.on.create('pods')\ndef f(**_): pass\n@kopf.on.update('pods')\ndef f(**_): pass\n"

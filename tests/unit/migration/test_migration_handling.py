@@ -102,6 +102,25 @@ async def test_an_object_that_is_gone_or_made_anew_gets_nothing_of_the_old_one()
         assert (await again(client))["data"] == {"x": "1"}
 
 
+async def test_what_is_resumed_is_called_once_in_each_process_until_it_succeeds() -> None:
+    calls: list[str] = []
+
+    async def handler(uid: str) -> None:
+        calls.append(uid)
+        if len(calls) == 1:
+            raise ValueError("not yet")
+
+    async with EmbeddedCluster(controllers=False) as cluster, cluster.client() as client:
+        ctx, obj = await made(client)
+        for _ in range(3):
+            await Handling(ctx, obj, ORIGIN).resumed(handler)
+        assert calls == [obj.uid] * 2
+        await client.delete(obj)
+        _, other = await made(client)
+        await Handling(ctx, other, ORIGIN).resumed(handler)
+        assert calls[2:] == [other.uid]
+
+
 async def test_a_field_is_told_when_it_comes_changes_and_goes_and_filters_hold() -> None:
     told: list[Any] = []
 
