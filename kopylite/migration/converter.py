@@ -76,6 +76,7 @@ class _Conversion:
     _taken: set[str] = field(default_factory=set)
     _chosen: dict[str, str] = field(default_factory=dict)
     _found: list[HandlerDeclaration] = field(default_factory=list)
+    _causes: dict[str, set[str]] = field(default_factory=dict)
 
     def run(self) -> MovedModule:
         source, words = self.source, vocabulary_of(self.source.tree)
@@ -86,6 +87,8 @@ class _Conversion:
         found = declared_in(source.tree, words)
         self._found = found.handlers
         self._rename_shadowed()
+        for each in self._found:
+            self._causes.setdefault(each.name, set()).add(each.what)
         names = ImportedNames(
             self._free("bridge"), self._free("Retry"), self._free("TerminalError"), self._free("Denied")
         )
@@ -109,8 +112,11 @@ class _Conversion:
         """kopf keeps functions, and here they are called by name: one that a later one hides gets a name of its own."""
         defined = [each for each in self.source.tree.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)]
         last = {each.name: each for each in defined}
+        declared: dict[int, list[HandlerDeclaration]] = {}
+        for one in self._found:
+            declared.setdefault(id(one.function), []).append(one)
         for node in defined:
-            of_it = [each for each in self._found if each.function is node]
+            of_it = declared.get(id(node), [])
             if last[node.name] is node or not of_it:
                 continue
             name = self._free(f"{node.name}_{node.lineno}", new=True)
@@ -158,7 +164,7 @@ class _Conversion:
     def _told(self, each: HandlerDeclaration, emptied: bool) -> None:
         """Say what became of a handler, and what is different for it."""
         done, todo = advice.BECAME[each.what]
-        causes = {other.what for other in self._found if other.name == each.name}
+        causes = self._causes[each.name]
         todo = "" if each.what == "resume" and causes & {"create", "update"} else todo
         self._remark(each, "only set settings: taken out" if emptied else done, "" if emptied else todo)
         if each.conditional:

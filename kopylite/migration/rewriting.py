@@ -149,9 +149,10 @@ class Rewriting:
     def _visit(self, tree: ast.AST) -> None:
         """Replace what is left of kopf's names, but for those that are parameters."""
         waiting: list[tuple[ast.AST, frozenset[str]]] = [(tree, frozenset())]
+        apart = {id(statement) for statement, _, _ in self.found.lambdas} if isinstance(tree, ast.Module) else set()
         while waiting:
             node, hidden = waiting.pop()
-            if any(node is statement for statement, _, _ in self.found.lambdas):
+            if id(node) in apart:
                 continue
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
                 args = node.args

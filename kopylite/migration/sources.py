@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import bisect
 import io
 import re
 import tokenize
@@ -44,6 +45,7 @@ class ModuleSource:
     tree: ast.Module
     edits: list[TextEdit] = field(default_factory=list)
     _starts: list[int] = field(default_factory=list)
+    _sorted: list[TextEdit] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._starts = [0, *(match.end() for match in re.finditer(b"\n", self.data))]
@@ -62,9 +64,11 @@ class ModuleSource:
     def edited(self, node: ast.AST) -> str:
         """What stands there when the edits are made that lie inside of it."""
         begin, end = self.span(node)
-        inside = [
-            TextEdit(e.begin - begin, e.end - begin, e.text) for e in self.edits if begin <= e.begin and e.end <= end
-        ]
+        if len(self._sorted) != len(self.edits):
+            self._sorted = sorted(self.edits)
+        first = bisect.bisect_left(self._sorted, (begin,))
+        last = bisect.bisect_left(self._sorted, (end,), first)
+        inside = [TextEdit(e.begin - begin, e.end - begin, e.text) for e in self._sorted[first:last] if e.end <= end]
         return apply(self.data[begin:end], inside).decode()
 
     def replace(self, node: ast.AST, text: str) -> None:

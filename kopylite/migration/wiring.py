@@ -188,16 +188,17 @@ class WiringWriter:
     def _calls(self, declared: Sequence[HandlerDeclaration]) -> list[HandlerCall]:
         """Declarations of one function with the same options are one call; a deletion, an event and a field are not."""
         calls: list[HandlerCall] = []
+        named: dict[str, list[HandlerCall]] = {}
         for each in declared:
             options = self._options(each)
             apart = each.what in ("delete", "event", "field", "daemon")
-            for call in calls:
-                same = call.name == each.name and call.options == options
-                if same and not apart and not call.causes & {"delete", "event", "field", "daemon"}:
+            for call in named.setdefault(each.name, []):
+                if call.options == options and not apart and not call.causes & {"delete", "event", "field", "daemon"}:
                     call.declared.append(each)
                     break
             else:
                 calls.append(HandlerCall([each], options))
+                named[each.name].append(calls[-1])
         return calls
 
     def _reconciler(self, kind: Wired, calls: Sequence[HandlerCall]) -> str:
