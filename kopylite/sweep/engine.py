@@ -20,7 +20,7 @@ from kopylite.sweep.runs import FIRST_WINDOW, Prepared, SweepRun, prepare, run_p
 from kopylite.sweep.scenario import Scenario
 from kopylite.sweep.scene import ref_of
 from kopylite.sweep.source import AppSource
-from kopylite.sweep.states import is_controlled
+from kopylite.sweep.states import general, is_controlled
 from kopylite.sweep.trace import OPERATOR, TraceEntry
 
 REFERENCES = 3
@@ -181,9 +181,9 @@ def ground_of(reference: Yardstick, scenario: Scenario, owned: Set[str] = frozen
         change = next((e for e in entries[index:] if e.actor == OPERATOR and e.key == key and e.kind == "change"), None)
         if change is not None and change.before and change.after and not is_controlled(change.before):
             paths = grown_lists(change.before, change.after)
-            lists += [(write, path) for path in paths if path == FINALIZERS or key not in made]
+            lists += [(_general(write, reference), path) for path in paths if path == FINALIZERS or key not in made]
     return FaultGround(
-        writes=run.trace.writes(),
+        writes=[_general(write, reference) for write in run.trace.writes()],
         steps=steps,
         followed=frozenset(range(len(scenario.steps) - 1)) - forcing - {number - 1 for number in forcing},
         deletes=frozenset(e.step for e in entries if e.kind == "step" and e.text.startswith("delete ")),
@@ -202,6 +202,13 @@ def ground_of(reference: Yardstick, scenario: Scenario, owned: Set[str] = frozen
         reads=frozenset(run.reads),
         children=[*_children(reference, owned)],
     )
+
+
+def _general(write: TraceEntry, reference: Yardstick) -> TraceEntry:
+    """A write at a place that other runs have, too: what is made up in its name differs there."""
+    assert write.point is not None, "every write has one"
+    name = general(f"{write.point.resource} {write.point.name}", reference.names).partition(" ")[2]
+    return replace(write, point=replace(write.point, name=name))
 
 
 def _children(reference: Yardstick, owned: Set[str]) -> Iterator[tuple[int, str]]:

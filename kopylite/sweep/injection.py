@@ -135,7 +135,7 @@ class Injection(Director):
             ACTOR.reset(token)
 
     def _at(self, point: Point) -> list[Spot]:
-        return [spot for spot in self.plan.spots if spot.point == point and spot not in self.struck]
+        return [s for s in self.plan.spots if s.point is not None and s.point.fits(point) and s not in self.struck]
 
     def _crash(self, entry: TraceEntry | None) -> None:
         self.cut_at = entry or self.cut_at

@@ -269,7 +269,8 @@ def _is_dealt_otherwise(found: Sequence[Differing], group: tuple[str, str]) -> b
 
 def _fields(state: Objects, wanted: Objects, reference: Yardstick, step: int, *, anew: bool) -> Iterator[Differing]:
     """The fields that differ, each with what it may have in common with others, and both its values."""
-    for key in sorted((key for key in wanted if key in state), key=_rank):
+    numbered = reference.numbered.get(step, set()) if anew else set()
+    for key in sorted((key for key in wanted if key in state and numberless(key) not in numbered), key=_rank):
         kind = wanted[key].get("kind", "object")
         shown = f"{kind} {_name(key)}"
         loose = reference.loose.get((step, key), set())

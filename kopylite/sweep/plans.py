@@ -151,12 +151,12 @@ def plans_of(ground: FaultGround, faults: Collection[str], seed: int) -> Iterato
     placed: list[tuple[float, Spot]] = []
     for fault in FAULTS:
         if fault in faults and fault != "pairs":
-            spots = _scattered([*_SPOTS[fault](ground)])
+            spots = _scattered([*dict.fromkeys(_SPOTS[fault](ground))])
             placed += [(number / len(spots), spot) for number, spot in enumerate(spots)]
     for _, spot in sorted(placed, key=lambda each: each[0]):
         yield FaultPlan((spot,), seed)
     if "pairs" in faults:
-        for both in _scattered([*_pairs(ground)])[:MOST_PAIRS]:
+        for both in _scattered([*dict.fromkeys(_pairs(ground))])[:MOST_PAIRS]:
             yield FaultPlan(both, seed)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 OPERATOR, SCENARIO, SIMULATOR, SERVER, WEBHOOKS = "operator", "scenario", "simulator", "server", "webhooks"
@@ -18,7 +18,7 @@ class Point:
     Attributes:
         verb: create, update, patch, delete, deletecollection.
         resource: the plural with its group ("deployments.apps").
-        name: with its namespace; what the server made up is a "*".
+        name: with its namespace; what was made up is a "*".
         nth: how often this was asked before, from 1.
     """
 
@@ -27,6 +27,11 @@ class Point:
     subresource: str
     name: str
     nth: int = 1
+
+    def fits(self, other: Point) -> bool:
+        """Whether the other one is this one; a name that ends with "*" stands for all that begin so."""
+        alike = self.name.endswith("*") and other.name.startswith(self.name[:-1])
+        return self == (replace(other, name=self.name) if alike else other)
 
     def __str__(self) -> str:
         what = f"{self.resource}/{self.subresource}" if self.subresource else self.resource

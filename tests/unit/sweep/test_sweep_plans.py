@@ -81,6 +81,19 @@ def test_a_budget_that_ends_early_has_tried_some_of_each_fault_from_everywhere()
     assert len(set(plans)) == len(plans)
 
 
+def test_a_place_with_a_made_up_name_is_found_under_another_one() -> None:
+    made_up = Point("create", "configmaps", "", "default/a-*")
+    assert made_up.fits(Point("create", "configmaps", "", "default/a-7f3c"))
+    assert made_up.fits(made_up)
+    for other in (
+        Point("create", "configmaps", "", "default/b-7f3c"),
+        Point("create", "secrets", "", "default/a-7f3c"),
+        Point("create", "configmaps", "", "default/a-7f3c", 2),
+    ):
+        assert not made_up.fits(other)
+    assert not Point("create", "configmaps", "", "default/a").fits(Point("create", "configmaps", "", "default/ab"))
+
+
 def test_who_is_down_when_finalizers_are_taken_away_by_hand_is_no_plan() -> None:
     plans = [*plans_of(FaultGround((), 3, forcing=frozenset({2})), ["missed"], 0)]
     assert [str(plan) for plan in plans] == ["missed (down) in step 2", "missed (together) in step 1"]
