@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from pathlib import Path
+from signal import Signals
 from typing import TYPE_CHECKING
 
 from kopylite.cli.environment import positive_int, seconds
@@ -90,6 +91,10 @@ def run(args: argparse.Namespace, signals: StopSignals) -> int:
     from kopylite.sweep.scenario import read_scenario
     from kopylite.sweep.source import source_of
 
+    def asked() -> bool:
+        signals.nothing_to_end = False  # from here on there is something to take away
+        return bool(signals.asked)
+
     try:
         faults = parse_faults(args.faults) if args.faults is not None else tuple(FAULTS)
         plans = plans_in(args.replay) if args.replay else ()
@@ -100,7 +105,14 @@ def run(args: argparse.Namespace, signals: StopSignals) -> int:
         if args.real:
             from kopylite.sweep.real import sweep_on_real
 
-            report = sweep_on_real(source, scenario, settings, args.kubeconfig, args.real, remote=args.real_remote)
+            report = sweep_on_real(
+                source, scenario, settings, args.kubeconfig, args.real, remote=args.real_remote, stopped=asked
+            )
+            if signals.asked:
+                print(
+                    f"kopylite sweep: stopped by {signals.asked}; what it made on the server is gone", file=sys.stderr
+                )
+                return 128 + Signals[signals.asked]
         else:
             report = sweep_source(source, scenario, settings)
     except (UsageError, KubeconfigError) as error:

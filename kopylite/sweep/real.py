@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -40,7 +40,14 @@ _CRD_STORAGE = "customresourcedefinitions.apiextensions.k8s.io"
 
 
 def sweep_on_real(
-    source: AppSource, scenario: Scenario, settings: Settings, kubeconfig: str | None, context: str, *, remote: bool
+    source: AppSource,
+    scenario: Scenario,
+    settings: Settings,
+    kubeconfig: str | None,
+    context: str,
+    *,
+    remote: bool,
+    stopped: Callable[[], bool] = lambda: False,
 ) -> Report:
     """Sweep, and play the same plans on a real API server, too: in namespaces that are made for it and go with it.
 
@@ -49,6 +56,7 @@ def sweep_on_real(
     Args:
         context: of the kubeconfig; it has to be named, since things are written there.
         remote: it may be on another machine.
+        stopped: asked first before anything is written there, and now and then; True: clean up, and come back.
 
     Raises:
         UsageError: it is not for such a server, or the server refuses what a sweep needs.
@@ -65,7 +73,7 @@ def sweep_on_real(
     report = sweep_source(source, scenario, replace(settings, verdict=verdicts.__setitem__))
     place = RealPlace(kubeconfig, context, f"{PREFIX}-{SYSTEM_CLOCK.uuid()[:6]}")
     if verdicts:
-        _OnReal(prepare(source, scenario), place, settings, report).compare(verdicts)
+        _OnReal(prepare(source, scenario), place, settings, report, stopped).compare(verdicts)
     return report
 
 
@@ -79,19 +87,32 @@ def _check(source: AppSource, scenario: Scenario) -> None:
 
 
 class _OnReal:
-    def __init__(self, prepared: Prepared, place: RealPlace, settings: Settings, report: Report) -> None:
+    def __init__(
+        self,
+        prepared: Prepared,
+        place: RealPlace,
+        settings: Settings,
+        report: Report,
+        stopped: Callable[[], bool],
+    ) -> None:
         self._prepared = prepared
         self._place = place
         self._settings = settings
         self._report = report
+        self._stopped = stopped
+        self._made: list[str] = []
 
     def compare(self, verdicts: Mapping[FaultPlan, Defect | None]) -> None:
         """Play the plans, and tell the report of verdicts that are others."""
         began = SYSTEM_CLOCK.monotonic()
-        made = anyio.run(self._begin)
+        if self._stopped():
+            return
         try:
+            anyio.run(self._begin)
             plans = [*(FaultPlan((), number) for number in range(REFERENCES)), FaultPlan((GENERATIONS,))]
             *runs, counted_otherwise = self._runs(plans)
+            if self._stopped():
+                return
             if (problem := no_yardstick([*runs, counted_otherwise])) is not None:
                 self._report.differences.append(f"without any fault, on the real server the operator {problem.text}")
                 return
@@ -101,24 +122,29 @@ class _OnReal:
                 if _differs(found := judge(run, reference), verdicts[plan]):
                     self._report.differences.append(_told(plan, found, verdicts[plan]))
         finally:
-            anyio.run(self._end, made)
+            anyio.run(self._end)
             self._report.on_real = len(verdicts)
             self._report.seconds += SYSTEM_CLOCK.monotonic() - began
 
     def _runs(self, plans: Sequence[FaultPlan]) -> list[SweepRun]:
         """In the order of the plans."""
         played = dict(self._play(plans))
-        return [played[plan] for plan in plans]
+        return [played.get(plan) or SweepRun(plan, died="it was stopped") for plan in plans]
 
     def _play(self, plans: Iterable[FaultPlan]) -> list[tuple[FaultPlan, SweepRun]]:
         pool: Pool[FaultPlan, SweepRun] = Pool(
             partial(run_on_real, self._prepared, self._place), JOBS_FOR_EACH * self._settings.jobs
         )
-        return [(p, SweepRun(p, died=run.why) if isinstance(run, Died) else run) for p, run in pool.run(plans)]
+        return [
+            (p, SweepRun(p, died=run.why) if isinstance(run, Died) else run)
+            for p, run in pool.run(plans, self._goes_on)
+        ]
 
-    async def _begin(self) -> list[str]:
-        """Install what CRDs there are not yet. Returns their names."""
-        made = []
+    def _goes_on(self) -> bool:
+        return not self._stopped()
+
+    async def _begin(self) -> None:
+        """Install what CRDs there are not yet."""
         async with self._place.transport() as transport:
             for record in self._prepared.store.collection(_CRD_STORAGE).records.values():
                 crd = record.decode()
@@ -126,14 +152,14 @@ class _OnReal:
                 if await send(transport, "GET", f"{_CRDS}/{name}"):
                     continue
                 body = {**{key: crd[key] for key in ("apiVersion", "kind", "spec")}, "metadata": {"name": name}}
+                self._made.append(name)
                 await send(transport, "POST", _CRDS, body)
-                made.append(name)
                 await _served(transport, crd)
-        if made:
-            await anyio.sleep(COLLECTED_SECONDS)
-        return made
+        for _ in range(int(COLLECTED_SECONDS if self._made else 0)):
+            if self._goes_on():
+                await anyio.sleep(1.0)
 
-    async def _end(self, made: list[str]) -> None:
+    async def _end(self) -> None:
         """Take away what is left: namespaces of runs that did not end in order, and the CRDs that were made."""
         async with self._place.transport() as transport:
             for obj in json.loads(await send(transport, "GET", "/api/v1/namespaces"))["items"]:
@@ -142,7 +168,7 @@ class _OnReal:
                     records = self._prepared.store.collection(_CRD_STORAGE).records.values()
                     paths = [_collection(record.decode(), name) for record in records]
                     await remove_namespace(transport, name, paths)
-            for name in made:
+            for name in self._made:
                 await send(transport, "DELETE", f"{_CRDS}/{name}")
 
 
