@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import logging
+import re
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
@@ -112,3 +114,20 @@ async def test_who_has_no_token_is_refused(proxy: FaultProxy, cluster: Cluster) 
         answer = await transport.request(ApiRequest("GET", "/api/v1/secrets"), timeout=10)
     assert answer.status == 401
     assert b"secret" not in answer.body.lower()
+
+
+async def test_its_token_is_in_no_log_error_or_list_of_requests(
+    proxy: FaultProxy, namespace: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    token = re.findall(r'token"?: "?([0-9a-f-]{36})', proxy.kubeconfig.read_text())[0]
+    proxy.faults.lose_response(verb="create")
+    async with proxy.client() as through:
+        with pytest.raises(StreamBroken) as broken:
+            await through.create(config_map("a", namespace))
+        proxy.faults.answer(500, verb="patch")
+        with pytest.raises(ApiError) as refused:
+            await through.patch(CONFIG_MAP, "a", {"data": {"a": "b"}}, namespace=namespace)
+    told = [caplog.text, repr(broken.value), str(refused.value), *map(repr, proxy.requests)]
+    assert len(told) > 4
+    assert [text for text in told if token in text] == []
