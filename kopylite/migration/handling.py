@@ -86,6 +86,8 @@ class Handling:
             first, *others = sorted(self._failures, key=_urgency)
             for other in others:
                 self._ctx.log.warning("another handler failed, too: %s", say(other))
+                if isinstance(other, TerminalError):  # nobody else would tell of it, and it is not tried again
+                    self._ctx.event(self._obj, "TerminalError", say(other), type="Warning")
             # Each handler has its own time to wait, so the deletion of the object need not.
             raise Retry(str(first), after=first.result.delay, hold=False) if isinstance(first, Retry) else first
 
