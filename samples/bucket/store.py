@@ -1,4 +1,4 @@
-"""A stand-in for an object store: `python samples/bucket/store.py` serves it on http://127.0.0.1:9000."""
+"""A stand-in for an object store: `python -m samples.bucket.store` serves it on http://127.0.0.1:9000."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stand-in for a mail provider: `python samples/mailbox/provider.py` serves it on http://127.0.0.1:9001."""
+"""A stand-in for a mail provider: `python -m samples.mailbox.provider` serves it on http://127.0.0.1:9001."""
 
 from __future__ import annotations
 
