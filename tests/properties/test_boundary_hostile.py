@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any
@@ -203,7 +204,8 @@ def test_what_a_status_says_in_an_odd_way_counts_as_not_said() -> None:
     assert (error.causes, error.retry_after) == ((), 3600.0)
 
 
-@pytest.mark.parametrize("levels", [1_100, 100_000])
+# Newer Pythons' C code goes deeper than a thousand, and then there is nothing wrong with it.
+@pytest.mark.parametrize("levels", [1_100 if sys.version_info < (3, 12) else 200_000, 100_000])
 def test_an_object_that_is_too_deep_is_named_in_the_error_of_its_reading(levels: int) -> None:
     body = json.dumps({**OBJECT, "spec": "@"}).encode().replace(b'"@"', b"[" * levels + b"]" * levels)
     for kind in (THING, Thing):

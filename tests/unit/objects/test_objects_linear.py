@@ -6,6 +6,7 @@ Each parser reads an input and one of double its size; the second may take at mo
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -163,10 +164,16 @@ def test_a_duration_has_gos_limits() -> None:
     assert parse_duration("1.5h.5m0000000000000000000000001s") == timedelta(minutes=90, seconds=31)
 
 
-DEEP = ['{"a":' * 20_000 + "1" + "}" * 20_000, "[" * 20_000 + "]" * 20_000, '{"a":' * 1_500 + "1" + "}" * 1_500]
+# How deep Python's C code goes differs: to a thousand on 3.11, to the end of the stack on 3.14.
+EDGE = pytest.mark.skipif(sys.version_info >= (3, 12), reason="this is not too deep for newer Pythons")
+DEEP = [
+    pytest.param('{"a":' * 200_000 + "1" + "}" * 200_000, id="maps"),
+    pytest.param("[" * 200_000 + "]" * 200_000, id="lists"),
+    pytest.param('{"a":' * 1_500 + "1" + "}" * 1_500, id="1500", marks=EDGE),
+]
 
 
-@pytest.mark.parametrize("deep", DEEP, ids=["maps", "lists", "1500"])
+@pytest.mark.parametrize("deep", DEEP)
 def test_an_object_that_is_nested_too_deep_is_a_named_error(deep: str) -> None:
     from kubernetes_asyncio.client import V1ConfigMap
 
