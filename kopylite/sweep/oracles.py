@@ -216,6 +216,7 @@ def _problems(run: SweepRun, reference: Yardstick) -> Iterable[Defect]:
 
 
 def _states(run: SweepRun, reference: Yardstick) -> Iterable[Defect]:
+    dealt: set[tuple[str, str, str]] = set()
     for step, state in enumerate(run.states):
         expected = step
         if run.recreated and step >= run.recreated[0]:
@@ -227,13 +228,15 @@ def _states(run: SweepRun, reference: Yardstick) -> Iterable[Defect]:
             continue
         state = without_made_up(state, reference.names)
         anew = any(spot.fault in OTHER_GENERATIONS for spot in run.struck)
-        found = list(_compare(state, reference.states[expected], reference, expected, anew=anew))
+        found = list(_compare(state, reference.states[expected], reference, expected, anew=anew, dealt=dealt))
         if found:
             yield from found
             return
 
 
-def _compare(state: Objects, wanted: Objects, reference: Yardstick, step: int, *, anew: bool) -> Iterable[Defect]:
+def _compare(
+    state: Objects, wanted: Objects, reference: Yardstick, step: int, *, anew: bool, dealt: set[tuple[str, str, str]]
+) -> Iterable[Defect]:
     numbered = reference.numbered.get(step, set()) if anew else set()
 
     def is_compared(key: str) -> bool:
@@ -254,7 +257,12 @@ def _compare(state: Objects, wanted: Objects, reference: Yardstick, step: int, *
         shown = f"{wanted[key].get('kind', 'object')} {_name(key)}"
         yield Defect("state", f"leaves no {shown}", shown, "", step)
     found = [*_fields(state, wanted, reference, step, anew=anew)]
-    yield from (defect for defect, group, pair in found if not _is_dealt_otherwise(found, group))
+    for defect, group, pair in found:
+        place = (defect.object, defect.field, repr(pair))
+        if _is_dealt_otherwise(found, group):
+            dealt.add(place)
+        elif place not in dealt:  # who had the other value may be gone since
+            yield defect
 
 
 Differing = tuple[Defect, tuple[str, str], tuple[Any, Any]]

@@ -159,6 +159,10 @@ def test_values_that_are_dealt_out_in_another_order_are_no_problem_and_one_that_
 
     known = learn([run(a="30000", b="30001")])
     assert judge(run(a="30001", b="30000"), known) is None
+    known.states.append({KEY: {"kind": "ConfigMap", "data": {"b": "30001"}}})
+    later = run(a="30001", b="30000")
+    later.states.append({KEY: {"kind": "ConfigMap", "data": {"b": "30000"}}})
+    assert judge(later, known) is None  # who had the other one is gone
     problem = judge(run(a="30001", b="30001"), known)
     assert problem is not None
     assert problem.field == "data.a"
