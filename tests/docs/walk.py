@@ -46,12 +46,13 @@ class Walk:
 
     Args:
         folder: where everything happens.
-        environment: added to the one of this process.
+        environment: added to the one of this process, less what that says to kopylite.
     """
 
     def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
         self._folder = folder
-        self._environment = {**os.environ, **environment}
+        ours = {name: value for name, value in os.environ.items() if not name.startswith("KOPYLITE_")}
+        self._environment = {**ours, **environment}
         self._environment["PATH"] = f"{Path(sys.executable).parent}:{self._environment['PATH']}"
         self._exports: list[str] = []
         self._left_running: subprocess.Popen[str] | None = None
