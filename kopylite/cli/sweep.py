@@ -171,7 +171,7 @@ def _write(report: Report, path: Path) -> int:
 def _fault_names() -> str:
     return (
         "rerun, crash, response, effect, missed, meanwhile, recreate, writer, stale, leader, children, refused, "
-        "outage, watch, pairs"
+        "outage, watch, specs, pairs"
     )
 
 

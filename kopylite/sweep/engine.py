@@ -20,12 +20,14 @@ from kopylite.sweep.runs import FIRST_WINDOW, Prepared, SweepRun, prepare, run_p
 from kopylite.sweep.scenario import Scenario
 from kopylite.sweep.scene import ref_of
 from kopylite.sweep.source import AppSource
+from kopylite.sweep.specs import Schemas, schemas_of, varied_objects
 from kopylite.sweep.states import general, is_controlled
 from kopylite.sweep.trace import OPERATOR, TraceEntry
 
 REFERENCES = 3
 # Kinds of what is done once.
 ONCE = frozenset({"Job", "Pod"})
+CRD_STORAGE = "customresourcedefinitions.apiextensions.k8s.io"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,9 @@ class _Sweep:
         reference = learn(runs[:REFERENCES], runs[REFERENCES])
         self._simulate = reference.simulated
         owns = [each for spec in self._prepared.source.app.controllers for each in spec.owns]
-        ground = ground_of(reference, self._prepared.scenario, {kind_of(each.kind).kind for each in owns})
+        owned = {kind_of(each.kind).kind for each in owns}
+        records = self._prepared.store.collection(CRD_STORAGE).records.values()
+        ground = ground_of(reference, self._prepared.scenario, owned, schemas_of(r.decode() for r in records))
         chosen = [*self._settings.plans] or [*plans_of(ground, self._settings.faults, self._settings.seed)]
         self._report.planned = len(chosen)
         self._play(chosen, reference)
@@ -124,8 +128,11 @@ class _Sweep:
             if problem is not None and problem.signature in known:
                 known[problem.signature].others += 1
             elif problem is not None and (confirmed := self._confirmed(run, problem, reference)):
-                known[confirmed[1].signature] = finding = self._told(*confirmed, reference)
-                self._report.findings.append(finding)
+                if confirmed[1].signature in known:  # a part of it, that was enough, has been told
+                    known[confirmed[1].signature].others += 1
+                else:
+                    known[confirmed[1].signature] = finding = self._told(*confirmed, reference)
+                    self._report.findings.append(finding)
             self._settings.progress(self._report.plans, len(plans), len(self._report.findings))
 
     def _confirmed(self, run: SweepRun, problem: Defect, reference: Yardstick) -> tuple[SweepRun, Defect] | None:
@@ -136,13 +143,27 @@ class _Sweep:
                 alone = self._run((part, result))
                 if (found := judge(alone, reference)) is not None:
                     return alone, found
-        [pair] = self._each([run.plan], reference.window)
-        again = self._run(pair)
+        again = self._again(run.plan, reference)
         found = judge(again, reference)
         if found is None or found.oracle != problem.oracle:
             self._report.unconfirmed += 1
             return None
-        return again, found
+        return self._shrunk(again, found, reference)
+
+    def _again(self, plan: FaultPlan, reference: Yardstick) -> SweepRun:
+        [pair] = self._each([plan], reference.window)
+        return self._run(pair)
+
+    def _shrunk(self, run: SweepRun, problem: Defect, reference: Yardstick) -> tuple[SweepRun, Defect]:
+        """A plan of many faults without those that it does not need."""
+        for spot in run.plan.spots:
+            fewer = tuple(each for each in run.plan.spots if each != spot)
+            if len(fewer) < 2:
+                break
+            shorter = self._again(replace(run.plan, spots=fewer), reference)
+            if (found := judge(shorter, reference)) is not None and found.oracle == problem.oracle:
+                run, problem = shorter, found
+        return run, problem
 
     def _told(self, run: SweepRun, problem: Defect, reference: Yardstick) -> SweepFinding:
         finding = finding_of(run, problem, reference, "")
@@ -154,11 +175,14 @@ class _Sweep:
         return self._told(run, problem, reference)
 
 
-def ground_of(reference: Yardstick, scenario: Scenario, owned: Set[str] = frozenset()) -> FaultGround:
+def ground_of(
+    reference: Yardstick, scenario: Scenario, owned: Set[str] = frozenset(), schemas: Schemas | None = None
+) -> FaultGround:
     """What plans are made from.
 
     Args:
         owned: the kinds that the operator owns and watches.
+        schemas: of the CRDs.
     """
     run, steps = reference.run, len(reference.states)
     entries = run.trace.entries
@@ -201,6 +225,7 @@ def ground_of(reference: Yardstick, scenario: Scenario, owned: Set[str] = frozen
         events=[run.events.get(step, 0) for step in range(steps)],
         reads=frozenset(run.reads),
         children=[*_children(reference, owned)],
+        specs=[*varied_objects(entries, schemas or {})],
     )
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from kopylite.sweep.oracles import Defect, Yardstick, kinds_in
 from kopylite.sweep.plans import FaultPlan, Spot
 from kopylite.sweep.runs import SweepRun
+from kopylite.sweep.specs import REFUSED, field_name
+from kopylite.sweep.states import encoded
 from kopylite.sweep.trace import OPERATOR, SCENARIO, TraceEntry
 
 # Of the trace, as many lines as a person reads.
@@ -83,7 +86,10 @@ def _writer_of(run: SweepRun, problem: Defect) -> TraceEntry | None:
 def cause_of(run: SweepRun, problem: Defect, reference: Yardstick) -> str:
     """What went wrong first, as the subject of a sentence."""
     kinds = kinds_in([*reference.run.trace.entries, *run.trace.entries])
-    causes = [_cause(spot, run, reference, kinds) for spot in (run.struck or run.plan.spots)]
+    spots = run.struck or run.plan.spots
+    causes = [_cause(spot, run, reference, kinds) for spot in spots if spot.fault != "specs"]
+    if edits := [spot for spot in spots if spot.fault == "specs"]:
+        causes.append(_edited(edits, run, problem, _path_text(edits[0], kinds)))
     return " and then ".join(dict.fromkeys(causes)) or "the operator, without any fault,"
 
 
@@ -125,6 +131,24 @@ def _cause(spot: Spot, run: SweepRun, reference: Yardstick, kinds: Mapping[str, 
         number=spot.number,
         path=_path_text(spot, kinds),
     )
+
+
+def _edited(spots: Sequence[Spot], run: SweepRun, problem: Defect, shown: str) -> str:
+    """Another spec, and what of it: it was there, the operator started with it, or it is gone again."""
+    kind = shown.partition(" ")[0]
+    changes = " and ".join(
+        f"{field_name(spot.pointer)} to {encoded(json.loads(spot.value), kind=kind) if spot.value else 'nothing'}"
+        for spot in spots
+    )
+    change = f"a change of {changes} in the {shown} (after {_step_text(run, spots[0].step)})"
+    if any(spot.how == REFUSED for spot in spots):
+        return f"{change}, which its schema refuses,"
+    match problem.oracle:
+        case "spec":
+            return f"{change}, which its schema allows,"
+        case "idle":
+            return f"a start with nothing to do after {change}"
+    return f"{change}, and back,"
 
 
 def _did(spot: Spot, kinds: Mapping[str, str]) -> str:

@@ -12,6 +12,7 @@ from kopylite.objects import kind_of
 from kopylite.reconcile import Request
 from kopylite.reconcile.context import RUNNING
 from kopylite.reconcile.effects import EffectCall
+from kopylite.sweep.edits import Edits
 from kopylite.sweep.others import Others
 from kopylite.sweep.plans import FaultPlan, Spot
 from kopylite.sweep.scene import Director, Scene, StepFailed, named
@@ -33,6 +34,7 @@ class Injection(Director):
         cut_at: the write, with the user's lines, at which the last one did.
         phase: what the operator writes now counts as this: "" or "rerun".
         others: who else writes.
+        edits: who tries other specs.
         recreated: steps in which an object was created anew after its deletion: nothing is compared from there.
     """
 
@@ -43,6 +45,7 @@ class Injection(Director):
         self.cut_at: TraceEntry | None = None
         self.phase_writes: list[TraceEntry] = []
         self.others = Others(world)
+        self.edits = Edits(world)
         self._early = -1
         self._before: Past | None = None
         self.recreated: list[int] = []
@@ -261,6 +264,24 @@ class Injection(Director):
                 await self._recreate_all()
                 self.world.start_operator()
                 await self._rest_again()
+        if specs := [spot for spot in self._spots("specs") if spot.step == step]:
+            await self._try_specs(specs)
+
+    async def _try_specs(self, spots: list[Spot]) -> None:
+        """What people try in a spec, and take back; nothing that comes later is compared."""
+
+        async def restart() -> None:
+            await self._rerun(Spot("rerun", "start"))
+
+        if not await self.edits.begin(self.scene, spots):
+            return
+        for spot in spots:
+            self._strike(spot)
+        if await self.edits.play(restart):
+            await self._rest_again()
+        else:
+            self.scene.states[-1] = None
+        self.scene.end()
 
     def _serve_before(self) -> None:
         """The caches of what the operator reconciles begin with what there was before the step; the others do not."""

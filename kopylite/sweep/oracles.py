@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kopylite.redaction import redact
-from kopylite.sweep.plans import GENERATIONS
+from kopylite.sweep.plans import GENERATIONS, Spot
 from kopylite.sweep.runs import SweepRun
+from kopylite.sweep.specs import field_name
 from kopylite.sweep.states import (
     MadeUp,
     Masks,
@@ -29,7 +30,9 @@ from kopylite.sweep.trace import OPERATOR, SIMULATOR, TraceEntry
 # Longer than events are late, and than what waits for a watch to come back.
 SHORTEST_WINDOW = 45.0
 # Faults with which generations are counted otherwise, or are not all seen.
-OTHER_GENERATIONS = frozenset({"recreate", "writer", "missed", "meanwhile"})
+OTHER_GENERATIONS = frozenset({"recreate", "writer", "missed", "meanwhile", "specs"})
+# Kinds whose objects stay when another spec that asked for them has gone: they hold data, or were done once.
+LEFT_OVER = frozenset({"PersistentVolumeClaim", "Job", "Pod"})
 # Kinds whose objects hold data that cannot be made again.
 KEEPERS = frozenset({"Secret", "PersistentVolumeClaim"})
 
@@ -42,7 +45,7 @@ class Defect:
     """One thing that is wrong.
 
     Attributes:
-        oracle: "end", "rest", "state", "ledger", "effect", "lost", "idle", "hang".
+        oracle: "end", "rest", "state", "ledger", "effect", "lost", "idle", "hang", "spec".
         text: what the fault leaves or does, to follow "a crash after ... ".
         object: "Kind namespace/name"; "" for none.
         field: its path; "" for the whole object.
@@ -196,6 +199,9 @@ def _problems(run: SweepRun, reference: Yardstick) -> Iterable[Defect]:
         return
     if run.ends and not reference.run.ends:
         yield Defect("end", f"ends the operator: {run.ends[0]}")
+    for text in run.unfit:
+        spot = run.struck[0]
+        yield Defect("spec", text, object_of(spot, [*reference.run.trace.entries]), field_name(spot.pointer), spot.step)
     if not run.restless or run.states:
         yield from _states(run, reference)
     for why in run.restless:
@@ -203,7 +209,7 @@ def _problems(run: SweepRun, reference: Yardstick) -> Iterable[Defect]:
     # A step may be about what the operator makes: nobody makes it who is down. The fault may not have struck by then.
     if run.failed and not run.recreated and "missed" not in {spot.fault for spot in run.plan.spots}:
         yield Defect("rest", f"makes the scenario fail: {run.failed}")
-    if not faults & {"recreate", "missed", "children"}:
+    if not faults & {"recreate", "missed", "children", "specs"}:
         # Kinds whose watches lag behind each other show states that never were: what is made then may have to go again.
         if not faults & {"watch", "stale"}:
             yield from _ledger(run, reference)
@@ -228,6 +234,9 @@ def _states(run: SweepRun, reference: Yardstick) -> Iterable[Defect]:
             continue
         state = without_made_up(state, reference.names)
         anew = any(spot.fault in OTHER_GENERATIONS for spot in run.struck)
+        if any(spot.fault == "specs" for spot in run.struck):
+            wanted = reference.states[expected]
+            state = {key: obj for key, obj in state.items() if key in wanted or obj.get("kind") not in LEFT_OVER}
         found = list(_compare(state, reference.states[expected], reference, expected, anew=anew, dealt=dealt))
         if found:
             yield from found
@@ -375,6 +384,12 @@ def _kind_of(run: SweepRun, key: str) -> str:
 def kinds_in(entries: Iterable[TraceEntry]) -> dict[str, str]:
     """The kinds of storages, as far as a trace shows them."""
     return {e.key.partition(" ")[0]: e.after["kind"] for e in entries if e.after is not None and "kind" in e.after}
+
+
+def object_of(spot: Spot, entries: Iterable[TraceEntry]) -> str:
+    """The object that a fault is about, for people: "Thing default/a"."""
+    storage, _, name = spot.path.partition(" ")
+    return f"{kinds_in(entries).get(storage, storage)} {name}"
 
 
 def times(count: int) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 from kopylite.errors import UsageError
+from kopylite.sweep.specs import REFUSED, Variation, together
 from kopylite.sweep.trace import Point, TraceEntry
 
 # In the order of their yield; the names of `--faults`.
@@ -26,12 +28,15 @@ FAULTS = {
     "refused": "a write is refused: 409, 429, 500",
     "outage": "the server refuses everything for half a minute, or all reads",
     "watch": "watches are cut at an event, their history is gone, or each event comes twice",
+    "specs": "people try other values that the CRD's schema allows, or does not, and take them back",
     "pairs": "two of the others in one run, after all that are alone",
 }
 # Writes of one line to one kind are alike; so many of them are tried.
 ALIKE = 3
 # Of pairs there are too many: a crash and one of the next writes, and so many in all.
 NEXT_WRITES, MOST_PAIRS = 2, 60
+# Of other specs: of fields that are there, that are not, of what is refused, and of several fields at once.
+MOST_SPECS, MOST_FRESH, MOST_REFUSED, MOST_TOGETHER = 30, 8, 4, 4
 S = TypeVar("S")
 
 
@@ -46,6 +51,8 @@ class Spot:
         step: of the scenario, from 0.
         number: an HTTP status, or which effect or event.
         path: a JSON pointer, to a list with other writers; or "resource namespace/name" of an object.
+        pointer: in that object, to a field with another value.
+        value: that value, as JSON; "": the field goes.
     """
 
     fault: str
@@ -54,15 +61,20 @@ class Spot:
     step: int = 0
     number: int = 0
     path: str = ""
+    pointer: str = ""
+    value: str = ""
 
     def __str__(self) -> str:
+        if self.pointer:
+            changed = f"{self.pointer} to {self.value or 'nothing'} in {self.path}"
+            return f"{self.fault} ({self.how}) in step {self.step + 1}: {changed}"
         where = f" at {self.point}" if self.point else f" in step {self.step + 1}"
         return f"{self.fault}{f' ({self.how})' if self.how else ''}{where}{f' #{self.number}' if self.number else ''}"
 
     def to_wire(self) -> dict[str, Any]:
         """As JSON; what is left out has its default."""
         wire: dict[str, Any] = {"fault": self.fault}
-        for name in ("how", "step", "number", "path"):
+        for name in ("how", "step", "number", "path", "pointer", "value"):
             if value := getattr(self, name):
                 wire[name] = value
         if self.point:
@@ -74,8 +86,9 @@ class Spot:
         """Raises UsageError."""
         try:
             rest = {key: value for key, value in wire.items() if key != "point"}
+            json.loads(rest.get("value") or "0")
             return cls(**rest, point=Point(**wire["point"]) if wire.get("point") else None)
-        except (TypeError, AttributeError) as error:
+        except (TypeError, AttributeError, ValueError, RecursionError) as error:
             raise UsageError(f"this is no fault of a plan: {wire!r}: {error}") from None
 
 
@@ -121,6 +134,7 @@ class FaultGround:
         events: how many events the operator's watches brought in each step.
         reads: the steps in which a reconcile reads from the server itself.
         children: what the operator owns and watches, by step: "resource namespace/name".
+        specs: how what people write could be otherwise: step, "resource namespace/name", variations.
     """
 
     writes: Sequence[TraceEntry]
@@ -134,6 +148,7 @@ class FaultGround:
     events: Sequence[int] = ()
     reads: frozenset[int] = frozenset()
     children: Sequence[tuple[int, str]] = ()
+    specs: Sequence[tuple[int, str, Sequence[Variation]]] = ()
 
 
 def parse_faults(text: str) -> tuple[str, ...]:
@@ -147,14 +162,17 @@ def parse_faults(text: str) -> tuple[str, ...]:
 
 
 def plans_of(ground: FaultGround, faults: Collection[str], seed: int) -> Iterator[FaultPlan]:
-    """All plans. Whoever stops in between has tried some of each fault, from everywhere in the scenario; pairs last."""
+    """All plans. Whoever stops in between has tried some of each fault, from everywhere; specs and pairs come last."""
     placed: list[tuple[float, Spot]] = []
     for fault in FAULTS:
-        if fault in faults and fault != "pairs":
+        if fault in faults and fault in _SPOTS:
             spots = _scattered([*dict.fromkeys(_SPOTS[fault](ground))])
             placed += [(number / len(spots), spot) for number, spot in enumerate(spots)]
     for _, spot in sorted(placed, key=lambda each: each[0]):
         yield FaultPlan((spot,), seed)
+    if "specs" in faults:
+        for some in _specs(ground):
+            yield FaultPlan(some, seed)
     if "pairs" in faults:
         for both in _scattered([*dict.fromkeys(_pairs(ground))])[:MOST_PAIRS]:
             yield FaultPlan(both, seed)
@@ -182,6 +200,24 @@ def _pairs(ground: FaultGround) -> Iterator[tuple[Spot, ...]]:
                     yield first, Spot("refused", point=later.point, step=later.step, number=500)
             if write.step in ground.followed:
                 yield first, Spot("missed", "down", step=write.step + 1)
+
+
+def _specs(ground: FaultGround) -> Iterator[tuple[Spot, ...]]:
+    """Other specs, one field at a time, and then some at once."""
+
+    def spots(step: int, key: str, *changes: Variation) -> tuple[Spot, ...]:
+        return tuple(Spot("specs", v.how, None, step, 0, key, v.pointer, v.value) for v in changes)
+
+    every = [(step, key, each) for step, key, found in ground.specs for each in found]
+    fits = [each for each in every if each[2].how != REFUSED]
+    for most, some in (
+        (MOST_SPECS, [each for each in fits if not each[2].fresh]),
+        (MOST_FRESH, [each for each in fits if each[2].fresh]),
+        (MOST_REFUSED, [each for each in every if each[2].how == REFUSED]),
+    ):
+        yield from (spots(*each) for each in _scattered(some)[:most])
+    groups = [spots(step, key, *some) for step, key, found in ground.specs for some in together(found)]
+    yield from _scattered(groups)[:MOST_TOGETHER]
 
 
 def _distinct(ground: FaultGround, *verbs: str) -> Iterator[TraceEntry]:

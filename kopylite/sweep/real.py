@@ -16,7 +16,7 @@ from kopylite.client.transport import AiohttpTransport
 from kopylite.clock import SYSTEM_CLOCK
 from kopylite.errors import UsageError
 from kopylite.serving.address import is_loopback
-from kopylite.sweep.engine import Settings, no_yardstick, sweep_source
+from kopylite.sweep.engine import CRD_STORAGE, Settings, no_yardstick, sweep_source
 from kopylite.sweep.oracles import Defect, judge, learn
 from kopylite.sweep.plans import GENERATIONS, FaultPlan
 from kopylite.sweep.pool import Died, Pool
@@ -36,7 +36,6 @@ COLLECTED_SECONDS = 35.0
 # Its runs wait, and take little of a processor.
 JOBS_FOR_EACH = 4
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-_CRD_STORAGE = "customresourcedefinitions.apiextensions.k8s.io"
 
 
 def sweep_on_real(
@@ -146,7 +145,7 @@ class _OnReal:
     async def _begin(self) -> None:
         """Install what CRDs there are not yet."""
         async with self._place.transport() as transport:
-            for record in self._prepared.store.collection(_CRD_STORAGE).records.values():
+            for record in self._prepared.store.collection(CRD_STORAGE).records.values():
                 crd = record.decode()
                 name = crd["metadata"]["name"]
                 if await send(transport, "GET", f"{_CRDS}/{name}"):
@@ -165,7 +164,7 @@ class _OnReal:
             for obj in json.loads(await send(transport, "GET", "/api/v1/namespaces"))["items"]:
                 name, metadata = obj["metadata"]["name"], obj["metadata"]
                 if name.startswith(self._place.prefix) and "deletionTimestamp" not in metadata:
-                    records = self._prepared.store.collection(_CRD_STORAGE).records.values()
+                    records = self._prepared.store.collection(CRD_STORAGE).records.values()
                     paths = [_collection(record.decode(), name) for record in records]
                     await remove_namespace(transport, name, paths)
             for name in self._made:

@@ -67,6 +67,7 @@ class SweepRun:
         recreated: the steps in which what was deleted was made anew.
         events: how many events its watches brought, by step.
         reads: the steps in which a reconcile read from the server itself.
+        unfit: what a spec that the schema allows has led to, while it was there.
         died: the process of the run ended, or was ended, before it was over.
     """
 
@@ -83,6 +84,7 @@ class SweepRun:
     recreated: list[int] = field(default_factory=list)
     events: dict[int, int] = field(default_factory=dict)
     reads: set[int] = field(default_factory=set)
+    unfit: list[str] = field(default_factory=list)
     died: str = ""
 
     @property
@@ -182,7 +184,7 @@ async def play(world: SweepWorld, scenario: Scenario, run: SweepRun, limits: tup
                 run.failed = f"the scenario failed: {say(error)}"
             run.states, run.restless, run.ends = scene.states, scene.restless, world.ends
             run.lost, run.idle_writes, run.events = injection.others.lost, injection.phase_writes, injection.events
-            run.reads = world.reads
+            run.reads, run.unfit = world.reads, injection.edits.unfit
             run.struck, run.cut_at, run.recreated = injection.struck, injection.cut_at, injection.recreated
             raise _Over
 

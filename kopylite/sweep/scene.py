@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+import anyio
+
 from kopylite.client import Client
 from kopylite.errors import Conflict, KopyliteError, NotFound
 from kopylite.objects import Kind, ObjectKey, Unstructured
@@ -71,10 +73,19 @@ class Scene:
         self.since = since
         self.steps: Sequence[Step] = ()
         self.deleted: dict[Ref, dict[str, Any]] = {}
+        self._scope = anyio.CancelScope()
 
     async def play(self, scenario: Scenario) -> None:
         """All of it. Raises StepFailed."""
         self.steps = scenario.steps
+        with self._scope:
+            await self._play(scenario)
+
+    def end(self) -> None:
+        """Play no more of the scenario."""
+        self._scope.cancel()
+
+    async def _play(self, scenario: Scenario) -> None:
         await self._director.before_step(self)
         if scenario.play is not None:
             await scenario.play(self)

@@ -140,3 +140,69 @@ async def careless_about_two(ctx: Context, request: Request) -> None:
     for name in ("one", "two"):
         metadata = {"name": name, "namespace": request.namespace}
         await ctx.client.create(Unstructured({"apiVersion": "v1", "kind": "Secret", "metadata": metadata}), owner=found)
+
+
+unforeseen, foreseen = App("unforeseen"), App("foreseen")
+Plot = Kind("sweep.example.com/v1", "Plot")
+_SIZE = {"type": "integer", "minimum": 0, "maximum": 9}
+_MODE = {"type": "string", "enum": ["dry", "wet"]}
+_ZONE = {"type": "string", "enum": ["a", "b"], "x-kubernetes-validations": [{"rule": "self == oldSelf"}]}
+PLOTS: dict[str, Any] = {
+    **CRD,
+    "metadata": {"name": "plots.sweep.example.com"},
+    "spec": {
+        **CRD["spec"],
+        "names": {"plural": "plots", "singular": "plot", "kind": "Plot", "listKind": "PlotList"},
+        "versions": [
+            {
+                **CRD["spec"]["versions"][0],
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "required": ["spec"],
+                        "properties": {
+                            "spec": {
+                                "type": "object",
+                                "required": ["size", "mode", "zone"],
+                                "properties": {"size": _SIZE, "mode": _MODE, "zone": _ZONE},
+                            },
+                            "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+                        },
+                    }
+                },
+            }
+        ],
+    },
+}
+
+
+def a_plot(**spec: Any) -> dict[str, Any]:
+    return {**a_thing(**spec), "kind": "Plot"}
+
+
+@unforeseen.reconciler(Plot, owns=[ConfigMap])
+async def divide(ctx: Context, request: Request) -> None:
+    """Nobody thought of a size of nothing, nor of what another mode has left."""
+    plot = await ctx.client.find(Plot, request)
+    if plot is not None:
+        await keep_mode(ctx, plot, share=10 // plot.spec["size"])
+
+
+@foreseen.reconciler(Plot, owns=[ConfigMap])
+async def divide_if_possible(ctx: Context, request: Request) -> None:
+    plot = await ctx.client.find(Plot, request)
+    if plot is None:
+        return
+    await keep_mode(ctx, plot, share=10 // plot.spec["size"] if plot.spec["size"] else 0)
+    for other in {"dry", "wet"} - {plot.spec["mode"]}:
+        found = await ctx.client.find(ConfigMap, f"{plot.name}-{other}", namespace=plot.namespace)
+        if found is not None:
+            await ctx.client.delete(found)
+
+
+async def keep_mode(ctx: Context, plot: Unstructured, share: int) -> None:
+    def mutate(obj: Unstructured) -> None:
+        obj["data"] = {"share": str(share)}
+
+    name = f"{plot.name}-{plot.spec['mode']}"
+    await ctx.client.create_or_update(ConfigMap, name, mutate, namespace=plot.namespace, owner=plot)

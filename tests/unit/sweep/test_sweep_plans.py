@@ -8,7 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kopylite.errors import UsageError
-from kopylite.sweep.plans import ALIKE, FAULTS, FaultGround, FaultPlan, Spot, parse_faults, plans_of
+from kopylite.sweep.plans import (
+    ALIKE,
+    FAULTS,
+    MOST_FRESH,
+    MOST_REFUSED,
+    MOST_SPECS,
+    FaultGround,
+    FaultPlan,
+    Spot,
+    parse_faults,
+    plans_of,
+)
+from kopylite.sweep.specs import ALLOWED, REFUSED, Variation
 from kopylite.sweep.trace import CodeLine, Point, TraceEntry
 
 
@@ -20,8 +32,9 @@ def a_write(verb: str, name: str, *, line: int = 1, step: int = 0, status: int =
 
 points = st.builds(Point, st.text(), st.text(), st.text(), st.text(), st.integers(1))
 spots = st.builds(
-    Spot, st.sampled_from(list(FAULTS)), st.text(), st.none() | points, st.integers(0), st.integers(0), st.text()
-)
+    Spot, st.sampled_from(list(FAULTS)), st.text(), st.none() | points, st.integers(0), st.integers(0), st.text(),
+    st.text(), st.sampled_from(["", "2", '{"a": []}']),
+)  # fmt: skip
 
 
 @given(st.builds(FaultPlan, st.lists(spots).map(tuple), st.integers(0)))
@@ -29,7 +42,12 @@ def test_a_plan_is_the_same_after_it_was_written_and_read(plan: FaultPlan) -> No
     assert FaultPlan.of_wire(json.loads(json.dumps(plan.to_wire()))) == plan
 
 
-@pytest.mark.parametrize("wire", [None, 5, {}, {"faults": 1}, {"faults": [{"what": 1}]}, {"faults": [5]}])
+@pytest.mark.parametrize("wire", [
+    None, 5, {}, {"faults": 1}, {"faults": [{"what": 1}]}, {"faults": [5]},
+    {"faults": [{"fault": "specs", "pointer": "/spec/a", "value": "{"}]},
+    {"faults": [{"fault": "specs", "pointer": "/spec/a", "value": "[" * 100_000}]},
+    {"faults": [{"fault": "specs", "pointer": "/spec/a", "value": 5}]},
+])  # fmt: skip
 def test_what_is_no_plan_is_refused(wire: object) -> None:
     with pytest.raises(UsageError, match="this is no"):
         FaultPlan.of_wire(wire)
@@ -61,6 +79,7 @@ def test_every_fault_has_plans_where_it_has_places() -> None:
         "events": [2, 1, 0],
         "reads": frozenset({0}),
         "children": [(0, "configmaps default/a")],
+        "specs": [(0, "things.example.com default/a", [Variation(ALLOWED, "/spec/size", "2")])],
     }
     ground = FaultGround(writes, 3, **places)
     for fault in FAULTS:
@@ -97,3 +116,21 @@ def test_a_place_with_a_made_up_name_is_found_under_another_one() -> None:
 def test_who_is_down_when_finalizers_are_taken_away_by_hand_is_no_plan() -> None:
     plans = [*plans_of(FaultGround((), 3, forcing=frozenset({2})), ["missed"], 0)]
     assert [str(plan) for plan in plans] == ["missed (down) in step 2", "missed (together) in step 1"]
+
+
+def test_other_specs_come_after_all_that_are_alone_one_field_at_a_time_and_then_some_at_once() -> None:
+    key, fields = "things.example.com default/a", [f"/spec/f{number}" for number in range(50)]
+    found = [Variation(ALLOWED, field, value) for field in fields for value in ("1", "2")]
+    found += [Variation(REFUSED, field, "0") for field in fields]
+    found += [Variation(ALLOWED, f"{field}new", "1", fresh=True) for field in fields]
+    writes = [a_write("create", "default/a"), a_write("create", "default/b", line=2)]
+    plans = [*plans_of(FaultGround(writes, 1, specs=[(0, key, found)]), ["crash", "specs", "pairs"], 0)]
+    assert [plan.spots[0].fault for plan in plans[:2]] == ["crash", "crash"]
+    assert [plan.spots[0].fault for plan in plans[-2:]] != ["specs", "specs"]
+    specs = [plan.spots for plan in plans if plan.spots[0].fault == "specs"]
+    alone = [spots[0] for spots in specs if len(spots) == 1]
+    assert len(alone) == MOST_SPECS + MOST_FRESH + MOST_REFUSED
+    assert [spot.how for spot in alone].count(REFUSED) == MOST_REFUSED
+    assert {spot.pointer for spot in alone} & set(fields[-5:])  # from everywhere
+    assert [len(spots) for spots in specs[len(alone) :]] == [50, 50]
+    assert str(specs[0][0]) == "specs (allowed) in step 1: /spec/f0 to 1 in things.example.com default/a"
