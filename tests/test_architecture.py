@@ -92,6 +92,7 @@ PURE = {
     "reconcile/state.py", "controller/outcome.py", "serving/probes.py", "serving/routes.py", "serving/address.py",
     "diagnostics/hotloop.py", "redaction/", "manager/options.py", "manager/scope.py", "manager/health.py", "app.py",
     "sweep/plans.py", "sweep/trace.py", "sweep/states.py", "sweep/oracles.py", "sweep/findings.py", "sweep/report.py",
+    "sweep/specs.py",
     "supervision/restarts.py", "supervision/exposition.py",
     "starter/naming.py", "deploy/calls.py", "deploy/needs.py", "deploy/rules.py", "deploy/hooks.py",
     "deploy/manifests.py", "deploy/chart.py",

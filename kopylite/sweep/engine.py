@@ -13,14 +13,14 @@ from kopylite.objects import kind_of
 from kopylite.sweep.findings import SweepFinding, finding_of, replay_of
 from kopylite.sweep.guests import FINALIZERS, grown_lists
 from kopylite.sweep.oracles import Defect, Yardstick, judge, learn
-from kopylite.sweep.plans import FAULTS, GENERATIONS, FaultGround, FaultPlan, plans_of
+from kopylite.sweep.plans import FAULTS, GENERATIONS, FaultGround, FaultPlan, Spot, fewest, plans_of
 from kopylite.sweep.pool import Died, Pool
 from kopylite.sweep.report import Report
 from kopylite.sweep.runs import FIRST_WINDOW, Prepared, SweepRun, prepare, run_plan
 from kopylite.sweep.scenario import Scenario
 from kopylite.sweep.scene import ref_of
 from kopylite.sweep.source import AppSource
-from kopylite.sweep.specs import Schemas, schemas_of, varied_objects
+from kopylite.sweep.specs import CrdSchemas, schemas_of, varied_objects
 from kopylite.sweep.states import general, is_controlled
 from kopylite.sweep.trace import OPERATOR, TraceEntry
 
@@ -143,27 +143,20 @@ class _Sweep:
                 alone = self._run((part, result))
                 if (found := judge(alone, reference)) is not None:
                     return alone, found
-        again = self._again(run.plan, reference)
-        found = judge(again, reference)
-        if found is None or found.oracle != problem.oracle:
+        enough: dict[tuple[Spot, ...], tuple[SweepRun, Defect]] = {}
+
+        def is_enough(spots: Sequence[Spot]) -> bool:
+            [pair] = self._each([replace(run.plan, spots=tuple(spots))], reference.window)
+            again = self._run(pair)
+            if (other := judge(again, reference)) is None or other.oracle != problem.oracle:
+                return False
+            enough[tuple(spots)] = again, other
+            return True
+
+        if not is_enough(run.plan.spots):
             self._report.unconfirmed += 1
             return None
-        return self._shrunk(again, found, reference)
-
-    def _again(self, plan: FaultPlan, reference: Yardstick) -> SweepRun:
-        [pair] = self._each([plan], reference.window)
-        return self._run(pair)
-
-    def _shrunk(self, run: SweepRun, problem: Defect, reference: Yardstick) -> tuple[SweepRun, Defect]:
-        """A plan of many faults without those that it does not need."""
-        for spot in run.plan.spots:
-            fewer = tuple(each for each in run.plan.spots if each != spot)
-            if len(fewer) < 2:
-                break
-            shorter = self._again(replace(run.plan, spots=fewer), reference)
-            if (found := judge(shorter, reference)) is not None and found.oracle == problem.oracle:
-                run, problem = shorter, found
-        return run, problem
+        return enough[fewest(run.plan.spots, is_enough)]
 
     def _told(self, run: SweepRun, problem: Defect, reference: Yardstick) -> SweepFinding:
         finding = finding_of(run, problem, reference, "")
@@ -176,7 +169,7 @@ class _Sweep:
 
 
 def ground_of(
-    reference: Yardstick, scenario: Scenario, owned: Set[str] = frozenset(), schemas: Schemas | None = None
+    reference: Yardstick, scenario: Scenario, owned: Set[str] = frozenset(), schemas: CrdSchemas | None = None
 ) -> FaultGround:
     """What plans are made from.
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kopylite.sweep.oracles import Defect, Yardstick, kinds_in
+from kopylite.sweep.oracles import Defect, Yardstick, kinds_in, object_of
 from kopylite.sweep.plans import FaultPlan, Spot
 from kopylite.sweep.runs import SweepRun
 from kopylite.sweep.specs import REFUSED, field_name
@@ -89,7 +89,7 @@ def cause_of(run: SweepRun, problem: Defect, reference: Yardstick) -> str:
     spots = run.struck or run.plan.spots
     causes = [_cause(spot, run, reference, kinds) for spot in spots if spot.fault != "specs"]
     if edits := [spot for spot in spots if spot.fault == "specs"]:
-        causes.append(_edited(edits, run, problem, _path_text(edits[0], kinds)))
+        causes.append(_edited(edits, run, problem, object_of(edits[0], kinds)))
     return " and then ".join(dict.fromkeys(causes)) or "the operator, without any fault,"
 
 
@@ -129,7 +129,7 @@ def _cause(spot: Spot, run: SweepRun, reference: Yardstick, kinds: Mapping[str, 
         called=run.cut_at.key if run.cut_at is not None else "a call",
         step=_step_text(run, spot.step),
         number=spot.number,
-        path=_path_text(spot, kinds),
+        path=object_of(spot, kinds),
     )
 
 
@@ -176,11 +176,6 @@ def _before(spot: Spot, reference: Yardstick, kinds: Mapping[str, str]) -> str:
         if write.step == spot.step and write.changed:
             return f" and before {_did(Spot('', point=write.point), kinds)}"
     return ""
-
-
-def _path_text(spot: Spot, kinds: Mapping[str, str]) -> str:
-    storage, _, name = spot.path.partition(" ")
-    return f"{kinds.get(storage, storage)} {name}"
 
 
 def _step_text(run: SweepRun, step: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -200,8 +200,8 @@ def _problems(run: SweepRun, reference: Yardstick) -> Iterable[Defect]:
     if run.ends and not reference.run.ends:
         yield Defect("end", f"ends the operator: {run.ends[0]}")
     for text in run.unfit:
-        spot = run.struck[0]
-        yield Defect("spec", text, object_of(spot, [*reference.run.trace.entries]), field_name(spot.pointer), spot.step)
+        fields = ", ".join(field_name(spot.pointer) for spot in run.struck)
+        yield Defect("spec", text, object_of(run.struck[0], kinds_in(run.trace.entries)), fields, run.struck[0].step)
     if not run.restless or run.states:
         yield from _states(run, reference)
     for why in run.restless:
@@ -386,10 +386,10 @@ def kinds_in(entries: Iterable[TraceEntry]) -> dict[str, str]:
     return {e.key.partition(" ")[0]: e.after["kind"] for e in entries if e.after is not None and "kind" in e.after}
 
 
-def object_of(spot: Spot, entries: Iterable[TraceEntry]) -> str:
+def object_of(spot: Spot, kinds: Mapping[str, str]) -> str:
     """The object that a fault is about, for people: "Thing default/a"."""
     storage, _, name = spot.path.partition(" ")
-    return f"{kinds_in(entries).get(storage, storage)} {name}"
+    return f"{kinds.get(storage, storage)} {name}"
 
 
 def times(count: int) -> str:

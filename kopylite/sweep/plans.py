@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
@@ -200,6 +200,16 @@ def _pairs(ground: FaultGround) -> Iterator[tuple[Spot, ...]]:
                     yield first, Spot("refused", point=later.point, step=later.step, number=500)
             if write.step in ground.followed:
                 yield first, Spot("missed", "down", step=write.step + 1)
+
+
+def fewest(spots: Sequence[Spot], is_enough: Callable[[Sequence[Spot]], bool]) -> tuple[Spot, ...]:
+    """Some of several faults, of which none can be left out. At least two: one alone was tried before."""
+    kept = tuple(spots)
+    for spot in spots:
+        fewer = tuple(each for each in kept if each != spot)
+        if len(fewer) > 1 and is_enough(fewer):
+            kept = fewer
+    return kept
 
 
 def _specs(ground: FaultGround) -> Iterator[tuple[Spot, ...]]:

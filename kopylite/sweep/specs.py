@@ -23,7 +23,7 @@ _INT32 = 2**31 - 1
 _MISSING: Any = object()
 
 Schema = Mapping[str, Any]
-Schemas = Mapping[str, Mapping[str, Schema]]
+CrdSchemas = Mapping[str, Mapping[str, Schema]]
 """By storage ("things.example.com") and apiVersion."""
 
 
@@ -44,7 +44,7 @@ class Variation:
     fresh: bool = False
 
 
-def schemas_of(crds: Iterable[Mapping[str, Any]]) -> Schemas:
+def schemas_of(crds: Iterable[Mapping[str, Any]]) -> CrdSchemas:
     """The schemas of CustomResourceDefinitions."""
     return {
         crd["metadata"]["name"]: {
@@ -55,7 +55,7 @@ def schemas_of(crds: Iterable[Mapping[str, Any]]) -> Schemas:
     }
 
 
-def varied_objects(entries: Iterable[TraceEntry], schemas: Schemas) -> Iterator[tuple[int, str, list[Variation]]]:
+def varied_objects(entries: Iterable[TraceEntry], schemas: CrdSchemas) -> Iterator[tuple[int, str, list[Variation]]]:
     """The variations of what people write in each step, as it is at the end of it: with step and key; each one once."""
     theirs: set[tuple[int, str]] = set()
     last: dict[tuple[int, str], TraceEntry] = {}

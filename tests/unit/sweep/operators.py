@@ -142,7 +142,7 @@ async def careless_about_two(ctx: Context, request: Request) -> None:
         await ctx.client.create(Unstructured({"apiVersion": "v1", "kind": "Secret", "metadata": metadata}), owner=found)
 
 
-unforeseen, foreseen = App("unforeseen"), App("foreseen")
+unforeseen, flooded = App("unforeseen"), App("flooded")
 Plot = Kind("sweep.example.com/v1", "Plot")
 _SIZE = {"type": "integer", "minimum": 0, "maximum": 9}
 _MODE = {"type": "string", "enum": ["dry", "wet"]}
@@ -182,22 +182,17 @@ def a_plot(**spec: Any) -> dict[str, Any]:
 
 @unforeseen.reconciler(Plot, owns=[ConfigMap])
 async def divide(ctx: Context, request: Request) -> None:
-    """Nobody thought of a size of nothing, nor of what another mode has left."""
+    """Nobody thought of a size of nothing, nor of what another mode leaves, nor that 9 is written again and again."""
+
     plot = await ctx.client.find(Plot, request)
     if plot is not None:
+        run = ctx.reconcile_id if plot.spec["size"] == 9 else "any"
+
+        def note(obj: Unstructured) -> None:
+            obj["metadata"]["annotations"] = {"run": run}
+
         await keep_mode(ctx, plot, share=10 // plot.spec["size"])
-
-
-@foreseen.reconciler(Plot, owns=[ConfigMap])
-async def divide_if_possible(ctx: Context, request: Request) -> None:
-    plot = await ctx.client.find(Plot, request)
-    if plot is None:
-        return
-    await keep_mode(ctx, plot, share=10 // plot.spec["size"] if plot.spec["size"] else 0)
-    for other in {"dry", "wet"} - {plot.spec["mode"]}:
-        found = await ctx.client.find(ConfigMap, f"{plot.name}-{other}", namespace=plot.namespace)
-        if found is not None:
-            await ctx.client.delete(found)
+        await ctx.client.create_or_update(Secret, request, note, owner=plot)
 
 
 async def keep_mode(ctx: Context, plot: Unstructured, share: int) -> None:
@@ -206,3 +201,12 @@ async def keep_mode(ctx: Context, plot: Unstructured, share: int) -> None:
 
     name = f"{plot.name}-{plot.spec['mode']}"
     await ctx.client.create_or_update(ConfigMap, name, mutate, namespace=plot.namespace, owner=plot)
+
+
+@flooded.reconciler(Plot, owns=[ConfigMap])
+async def fail_for_two_together(ctx: Context, request: Request) -> None:
+    plot = await ctx.client.find(Plot, request)
+    if plot is not None:
+        if plot.spec["size"] == 9 and plot.spec["mode"] == "wet":
+            raise RuntimeError("too much water")
+        await ctx.client.create_or_update(ConfigMap, request, lambda obj: None, owner=plot)

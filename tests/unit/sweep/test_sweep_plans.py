@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from kopylite.sweep.plans import (
     FaultGround,
     FaultPlan,
     Spot,
+    fewest,
     parse_faults,
     plans_of,
 )
@@ -134,3 +136,13 @@ def test_other_specs_come_after_all_that_are_alone_one_field_at_a_time_and_then_
     assert {spot.pointer for spot in alone} & set(fields[-5:])  # from everywhere
     assert [len(spots) for spots in specs[len(alone) :]] == [50, 50]
     assert str(specs[0][0]) == "specs (allowed) in step 1: /spec/f0 to 1 in things.example.com default/a"
+
+
+@given(st.lists(st.integers(0, 9), min_size=2, max_size=8, unique=True), st.sets(st.integers(0, 9), min_size=2))
+def test_of_many_faults_the_fewest_that_are_enough_are_kept(numbers: list[int], needed: set[int]) -> None:
+    def is_enough(spots: Sequence[Spot]) -> bool:
+        return needed <= {spot.number for spot in spots}
+
+    many = tuple(Spot("specs", number=number) for number in numbers)
+    kept = {spot.number for spot in fewest(many, is_enough)}
+    assert kept == (needed if needed <= set(numbers) else set(numbers))
