@@ -6,7 +6,8 @@ import pytest
 from pydantic import BaseModel
 
 from kopylite import App, Context, CustomResource, Request, Review
-from kopylite.sweep import Scenario, Scene, Step, sweep
+from kopylite.sweep import FaultPlan, Scenario, Scene, Step, sweep
+from kopylite.sweep.plans import Spot
 
 
 class PlanSpec(BaseModel):
@@ -34,6 +35,7 @@ async def complete(ctx: Context, review: Review[Plan]) -> None:
 async def check(ctx: Context, review: Review[Plan]) -> None:
     if review.object.spec.size > 9:
         review.deny("that is too big", field="spec.size")
+    _ = 6 // review.object.spec.size  # nobody thought of nothing
 
 
 @app.reconciler(Plan)
@@ -64,3 +66,20 @@ async def test_webhooks_change_what_is_written_also_when_the_operator_has_crashe
 async def test_a_step_that_a_webhook_refuses_is_a_finding() -> None:
     report = await sweep(app, Scenario((Step("apply", a_plan(10)),)), jobs=1)
     assert "that is too big" in report.findings[0].sentence
+
+
+async def test_a_spec_that_a_webhook_refuses_is_none_and_one_that_breaks_it_is() -> None:
+    async def scenario(scene: Scene) -> None:
+        await scene.apply(a_plan(1))
+        await scene.quiet()
+
+    def change(size: int) -> FaultPlan:
+        key = "plans.hooked.example.com default/a"
+        return FaultPlan((Spot("specs", "allowed", path=key, pointer="/spec/size", value=str(size)),))
+
+    report = await sweep(app, Scenario(play=scenario), plans=[change(10), change(0)], jobs=1)
+    [finding] = report.findings
+    assert finding.plan == change(0).to_wire()
+    assert (
+        "a change of spec.size to 0 in the Plan default/a (after step 1), which its schema allows," in finding.sentence
+    )
