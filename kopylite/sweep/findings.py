@@ -148,6 +148,8 @@ def _edited(spots: Sequence[Spot], run: SweepRun, problem: Defect, shown: str) -
             return f"{change}, which its schema allows,"
         case "idle":
             return f"a start with nothing to do after {change}"
+        case "anew":
+            return change
     return f"{change}, and back,"
 
 

@@ -45,7 +45,7 @@ class Injection(Director):
         self.cut_at: TraceEntry | None = None
         self.phase_writes: list[TraceEntry] = []
         self.others = Others(world)
-        self.edits = Edits(world)
+        self.edits = Edits(world, self.others)
         self._early = -1
         self._before: Past | None = None
         self.recreated: list[int] = []

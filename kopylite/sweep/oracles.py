@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kopylite.redaction import redact
-from kopylite.sweep.plans import GENERATIONS, Spot
+from kopylite.sweep.plans import GENERATIONS, KEEPERS, LEFT_OVER, Spot
 from kopylite.sweep.runs import SweepRun
 from kopylite.sweep.specs import field_name
 from kopylite.sweep.states import (
@@ -31,10 +31,6 @@ from kopylite.sweep.trace import OPERATOR, SIMULATOR, TraceEntry
 SHORTEST_WINDOW = 45.0
 # Faults with which generations are counted otherwise, or are not all seen.
 OTHER_GENERATIONS = frozenset({"recreate", "writer", "missed", "meanwhile", "specs"})
-# Kinds whose objects stay when another spec that asked for them has gone: they hold data, or were done once.
-LEFT_OVER = frozenset({"PersistentVolumeClaim", "Job", "Pod"})
-# Kinds whose objects hold data that cannot be made again.
-KEEPERS = frozenset({"Secret", "PersistentVolumeClaim"})
 
 Ledger = Counter[tuple[str, str]]
 """How often the operator created or deleted what: by "ADDED" or "DELETED" and an object's key."""
@@ -45,7 +41,7 @@ class Defect:
     """One thing that is wrong.
 
     Attributes:
-        oracle: "end", "rest", "state", "ledger", "effect", "lost", "idle", "hang", "spec".
+        oracle: "end", "rest", "state", "ledger", "effect", "lost", "idle", "hang", "spec", "anew".
         text: what the fault leaves or does, to follow "a crash after ... ".
         object: "Kind namespace/name"; "" for none.
         field: its path; "" for the whole object.
@@ -219,6 +215,7 @@ def _problems(run: SweepRun, reference: Yardstick) -> Iterable[Defect]:
     for lost in dict.fromkeys(run.lost):
         yield Defect("lost", f"loses {lost}", object=lost.rpartition(" on ")[2].rpartition(" in ")[2])
     yield from _idle(run)
+    yield from _remade(run, reference)
 
 
 def _states(run: SweepRun, reference: Yardstick) -> Iterable[Defect]:
@@ -309,6 +306,13 @@ def _fields(state: Objects, wanted: Objects, reference: Yardstick, step: int, *,
 def _place_of(path: str) -> str:
     """Where values that are dealt out lie: in the entries of one map of data, or in one field of many objects."""
     return "data" if path.startswith("data.") else path
+
+
+def _remade(run: SweepRun, reference: Yardstick) -> Iterable[Defect]:
+    """What was changed to another spec is like what is made for it."""
+    before, after = run.remade
+    for defect in _compare(before, after, reference, run.struck[0].step, anew=True) if after else ():
+        yield replace(defect, oracle="anew", text=f"{defect.text}, as one has it that is made anew")
 
 
 def _ledger(run: SweepRun, reference: Yardstick) -> Iterable[Defect]:

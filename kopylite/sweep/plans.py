@@ -31,6 +31,10 @@ FAULTS = {
     "specs": "people try other values that the CRD's schema allows, or does not, and take them back",
     "pairs": "two of the others in one run, after all that are alone",
 }
+# Kinds whose objects hold data that cannot be made again.
+KEEPERS = frozenset({"Secret", "PersistentVolumeClaim"})
+# Kinds whose objects stay when another spec that asked for them has gone: they hold data, or were done once.
+LEFT_OVER = frozenset({"PersistentVolumeClaim", "Job", "Pod"})
 # Writes of one line to one kind are alike; so many of them are tried.
 ALIKE = 3
 # Of pairs there are too many: a crash and one of the next writes, and so many in all.

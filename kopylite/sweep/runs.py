@@ -68,6 +68,7 @@ class SweepRun:
         events: how many events its watches brought, by step.
         reads: the steps in which a reconcile read from the server itself.
         unfit: what a spec that the schema allows has led to, while it was there.
+        remade: what was changed for such a spec, and the same when it had been made anew.
         died: the process of the run ended, or was ended, before it was over.
     """
 
@@ -85,6 +86,7 @@ class SweepRun:
     events: dict[int, int] = field(default_factory=dict)
     reads: set[int] = field(default_factory=set)
     unfit: list[str] = field(default_factory=list)
+    remade: tuple[Objects, Objects] = field(default_factory=lambda: ({}, {}))
     died: str = ""
 
     @property
@@ -184,7 +186,7 @@ async def play(world: SweepWorld, scenario: Scenario, run: SweepRun, limits: tup
                 run.failed = f"the scenario failed: {say(error)}"
             run.states, run.restless, run.ends = scene.states, scene.restless, world.ends
             run.lost, run.idle_writes, run.events = injection.others.lost, injection.phase_writes, injection.events
-            run.reads, run.unfit = world.reads, injection.edits.unfit
+            run.reads, run.unfit, run.remade = world.reads, injection.edits.unfit, injection.edits.remade
             run.struck, run.cut_at, run.recreated = injection.struck, injection.cut_at, injection.recreated
             raise _Over
 

@@ -267,6 +267,10 @@ class SweepWorld:
         self._primary = [(kind.api_version, kind.kind) for kind in kinds] or self._primary
         return self._primary
 
+    def owned(self) -> set[str]:
+        """The kinds that the operator owns and watches."""
+        return {kind_of(each.kind).kind for spec in self._source.app.controllers for each in spec.owns}
+
     def resource_of(self, api_version: str, kind: str) -> Resource | None:
         """What serves a kind."""
         for resource in self.server.world.registry:

@@ -182,7 +182,7 @@ def a_plot(**spec: Any) -> dict[str, Any]:
 
 @unforeseen.reconciler(Plot, owns=[ConfigMap])
 async def divide(ctx: Context, request: Request) -> None:
-    """Nobody thought of a size of nothing, nor of what another mode leaves, nor that 9 is written again and again."""
+    """Nobody thought of a size of nothing, nor of what another mode leaves, nor of what comes after 1 and with 9."""
 
     plot = await ctx.client.find(Plot, request)
     if plot is not None:
@@ -197,7 +197,10 @@ async def divide(ctx: Context, request: Request) -> None:
 
 async def keep_mode(ctx: Context, plot: Unstructured, share: int) -> None:
     def mutate(obj: Unstructured) -> None:
-        obj["data"] = {"share": str(share)}
+        data = obj.setdefault("data", {})
+        data["share"] = str(share)
+        if share == 10:
+            data["alone"] = "yes"
 
     name = f"{plot.name}-{plot.spec['mode']}"
     await ctx.client.create_or_update(ConfigMap, name, mutate, namespace=plot.namespace, owner=plot)

@@ -30,6 +30,10 @@ async def test_a_value_that_the_schema_allows_and_one_that_is_not_undone_are_fou
         'a change of spec.mode to "wet" in the Plot default/a (after apply Plot default/a), and back, '
         "leaves 2 ConfigMaps instead of 1: ConfigMap default/a-wet should not be there"
     )
+    assert found.pop("data.alone") == (
+        "a change of spec.size to 2 in the Plot default/a (after apply Plot default/a) leaves data.alone of the "
+        'ConfigMap default/a-dry at "yes" instead of null, as one has it that is made anew'
+    )
     assert not found
     assert report.plans == report.planned
 
