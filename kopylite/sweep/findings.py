@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kopylite.sweep.oracles import Defect, Yardstick, kinds_in, object_of
+from kopylite.sweep.oracles import Defect, Yardstick
 from kopylite.sweep.plans import FaultPlan, Spot
 from kopylite.sweep.runs import SweepRun
 from kopylite.sweep.specs import REFUSED, field_name
 from kopylite.sweep.states import encoded
-from kopylite.sweep.trace import OPERATOR, SCENARIO, TraceEntry
+from kopylite.sweep.trace import OPERATOR, SCENARIO, TraceEntry, kinds_in
 
 # Of the trace, as many lines as a person reads.
 SHOWN = 40
@@ -89,7 +89,7 @@ def cause_of(run: SweepRun, problem: Defect, reference: Yardstick) -> str:
     spots = run.struck or run.plan.spots
     causes = [_cause(spot, run, reference, kinds) for spot in spots if spot.fault != "specs"]
     if edits := [spot for spot in spots if spot.fault == "specs"]:
-        causes.append(_edited(edits, run, problem, object_of(edits[0], kinds)))
+        causes.append(_edited(edits, run, problem, edits[0].object(kinds)))
     return " and then ".join(dict.fromkeys(causes)) or "the operator, without any fault,"
 
 
@@ -129,7 +129,7 @@ def _cause(spot: Spot, run: SweepRun, reference: Yardstick, kinds: Mapping[str, 
         called=run.cut_at.key if run.cut_at is not None else "a call",
         step=_step_text(run, spot.step),
         number=spot.number,
-        path=object_of(spot, kinds),
+        path=spot.object(kinds),
     )
 
 

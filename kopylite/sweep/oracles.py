@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kopylite.redaction import redact
-from kopylite.sweep.plans import GENERATIONS, KEEPERS, LEFT_OVER, Spot
+from kopylite.sweep.plans import GENERATIONS, KEEPERS, LEFT_OVER
 from kopylite.sweep.runs import SweepRun
 from kopylite.sweep.specs import field_name
 from kopylite.sweep.states import (
@@ -21,11 +21,12 @@ from kopylite.sweep.states import (
     differences,
     encoded,
     general,
+    kept_fields,
     made_up_keys,
     made_up_names,
     without_made_up,
 )
-from kopylite.sweep.trace import OPERATOR, SIMULATOR, TraceEntry
+from kopylite.sweep.trace import OPERATOR, SIMULATOR, kinds_in
 
 # Longer than events are late, and than what waits for a watch to come back.
 SHORTEST_WINDOW = 45.0
@@ -197,7 +198,7 @@ def _problems(run: SweepRun, reference: Yardstick) -> Iterable[Defect]:
         yield Defect("end", f"ends the operator: {run.ends[0]}")
     for text in run.unfit:
         fields = ", ".join(field_name(spot.pointer) for spot in run.struck)
-        yield Defect("spec", text, object_of(run.struck[0], kinds_in(run.trace.entries)), fields, run.struck[0].step)
+        yield Defect("spec", text, run.struck[0].object(kinds_in(run.trace.entries)), fields, run.struck[0].step)
     if not run.restless or run.states:
         yield from _states(run, reference)
     for why in run.restless:
@@ -309,10 +310,13 @@ def _place_of(path: str) -> str:
 
 
 def _remade(run: SweepRun, reference: Yardstick) -> Iterable[Defect]:
-    """What was changed to another spec is like what is made for it."""
+    """What was changed to another spec keeps nothing of the old one that is not in what is made anew."""
     before, after = run.remade
-    for defect in _compare(before, after, reference, run.struck[0].step, anew=True) if after else ():
-        yield replace(defect, oracle="anew", text=f"{defect.text}, as one has it that is made anew")
+    step = run.struck[0].step if after else 0
+    kept = {key: kept_fields(reference.states[step].get(key), before[key], after[key]) for key in after}
+    for defect, _, _ in _fields(before, after, reference, step, anew=True):
+        if any(defect.object.endswith(f" {_name(key)}") and defect.field in paths for key, paths in kept.items()):
+            yield replace(defect, oracle="anew", text=f"{defect.text}, as one has it that is made anew")
 
 
 def _ledger(run: SweepRun, reference: Yardstick) -> Iterable[Defect]:
@@ -383,17 +387,6 @@ def _name(key: str) -> str:
 def _kind_of(run: SweepRun, key: str) -> str:
     storage = key.partition(" ")[0]
     return kinds_in(run.trace.entries).get(storage, storage)
-
-
-def kinds_in(entries: Iterable[TraceEntry]) -> dict[str, str]:
-    """The kinds of storages, as far as a trace shows them."""
-    return {e.key.partition(" ")[0]: e.after["kind"] for e in entries if e.after is not None and "kind" in e.after}
-
-
-def object_of(spot: Spot, kinds: Mapping[str, str]) -> str:
-    """The object that a fault is about, for people: "Thing default/a"."""
-    storage, _, name = spot.path.partition(" ")
-    return f"{kinds.get(storage, storage)} {name}"
 
 
 def times(count: int) -> str:

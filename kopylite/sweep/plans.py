@@ -75,6 +75,11 @@ class Spot:
         where = f" at {self.point}" if self.point else f" in step {self.step + 1}"
         return f"{self.fault}{f' ({self.how})' if self.how else ''}{where}{f' #{self.number}' if self.number else ''}"
 
+    def object(self, kinds: Mapping[str, str]) -> str:
+        """The object that it is about, for people: "Thing default/a"."""
+        storage, _, name = self.path.partition(" ")
+        return f"{kinds.get(storage, storage)} {name}"
+
     def to_wire(self) -> dict[str, Any]:
         """As JSON; what is left out has its default."""
         wire: dict[str, Any] = {"fault": self.fault}

@@ -203,6 +203,13 @@ def differences(left: Any, right: Any, path: str = "") -> list[tuple[str, Any, A
     return [] if _equal(left, right) else [(path, left, right)]
 
 
+def kept_fields(first: Any, changed: Any, anew: Any) -> set[str]:
+    """Paths where what was changed has its first value still, and what was made anew has another."""
+    moved = [path for path, _, _ in differences(first, changed)]
+    paths = {path for path, _, _ in differences(changed, anew)}
+    return {path for path in paths if not any(path.startswith(each) or each.startswith(path) for each in moved)}
+
+
 def made_up_keys(left: Any, right: Any, path: str = "") -> Iterator[str]:
     """Paths of maps that have as many keys each, some of which only one of them has: they are made from what varies."""
     if isinstance(left, dict) and isinstance(right, dict):

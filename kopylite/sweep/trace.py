@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -89,6 +89,11 @@ class TraceEntry:
     def __str__(self) -> str:
         answer = f" -> {self.status}" if self.kind == "write" else ""
         return f"{self.time:9.3f}s {self.actor}: {self.text}{answer}"
+
+
+def kinds_in(entries: Iterable[TraceEntry]) -> dict[str, str]:
+    """The kinds of storages, as far as a trace shows them."""
+    return {e.key.partition(" ")[0]: e.after["kind"] for e in entries if e.after is not None and "kind" in e.after}
 
 
 @dataclass(slots=True)

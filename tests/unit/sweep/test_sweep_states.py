@@ -9,6 +9,7 @@ from kopylite.sweep.states import (
     encoded,
     general,
     is_controlled,
+    kept_fields,
     made_up_names,
     objects_of,
     without_made_up,
@@ -101,3 +102,10 @@ def test_what_is_in_a_secret_is_not_shown_and_what_is_about_it_is() -> None:
     assert encoded(["a/b"], "metadata.finalizers", "Secret") == '["a/b"]'
     assert encoded("aHVudGVy", "data.a", "ConfigMap") == '"aHVudGVy"'
     assert "hunter2" not in encoded({"password": "hunter2"}, "spec", "Thing")
+
+
+def test_a_field_is_kept_where_it_is_as_at_first_and_what_is_made_anew_has_it_otherwise() -> None:
+    first = {"data": {"note": "a", "size": "1"}}
+    assert kept_fields(first, {"data": {"note": "a", "size": "2"}}, {"data": {"size": "3"}}) == {"data.note"}
+    assert kept_fields(first, {"data": {"note": "a", "time": "1"}}, {"data": {"note": "a", "time": "2"}}) == set()
+    assert kept_fields(None, first, {"data": {}}) == set()  # nobody knows what it was at first
