@@ -166,3 +166,15 @@ def test_values_that_are_dealt_out_in_another_order_are_no_problem_and_one_that_
     problem = judge(run(a="30001", b="30001"), known)
     assert problem is not None
     assert problem.field == "data.a"
+
+
+def test_the_generation_of_a_condition_is_not_compared_where_generations_are_counted_otherwise() -> None:
+    def run(generation: int, *spots: Spot) -> SweepRun:
+        state = {
+            KEY: {"kind": "Thing", "status": {"conditions": [{"type": "Ready", "observedGeneration": generation}]}}
+        }
+        return SweepRun(FaultPlan(spots), states=[state], trace=Trace([a_change()]), struck=[*spots])
+
+    known = learn([run(1), run(1)])
+    assert judge(run(3, Spot("specs", "allowed", pointer="/spec/size", value="2")), known) is None
+    assert judge(run(3, CRASH), known) is not None
