@@ -24,6 +24,7 @@ from kopylite.sweep.states import (
     kept_fields,
     made_up_keys,
     made_up_names,
+    plural,
     without_made_up,
 )
 from kopylite.sweep.trace import OPERATOR, SIMULATOR, kinds_in
@@ -394,10 +395,3 @@ def _kind_of(run: SweepRun, key: str) -> str:
 
 def times(count: int) -> str:
     return {0: "never", 1: "once", 2: "twice"}.get(count, f"{count} times")
-
-
-def plural(kind: str) -> str:
-    """Of a kind, for people."""
-    if kind.endswith(("s", "x", "ch")):
-        return f"{kind}es"
-    return f"{kind[:-1]}ies" if kind.endswith("y") and kind[-2:-1] not in "aeiou" else f"{kind}s"

@@ -258,3 +258,10 @@ def encoded(value: Any, path: str = "", kind: object = "") -> str:
         return "<hidden>" if value else "nothing"
     text = redact(msgspec.json.encode(value).decode())
     return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def plural(kind: str) -> str:
+    """Of a kind, for people."""
+    if kind.endswith(("s", "x", "ch")):
+        return f"{kind}es"
+    return f"{kind[:-1]}ies" if kind.endswith("y") and kind[-2:-1] not in "aeiou" else f"{kind}s"

@@ -3,10 +3,11 @@ from __future__ import annotations
 from typing import Any
 
 from kopylite.sweep.findings import finding_of, line_of, ordinal, replay_of
-from kopylite.sweep.oracles import Defect, judge, learn, plural
+from kopylite.sweep.oracles import Defect, judge, learn
 from kopylite.sweep.plans import GENERATIONS, FaultPlan, Spot
 from kopylite.sweep.report import Report
 from kopylite.sweep.runs import SweepRun
+from kopylite.sweep.states import plural
 from kopylite.sweep.trace import OPERATOR, CodeLine, Point, Trace, TraceEntry
 
 KEY = "configmaps default/a"
