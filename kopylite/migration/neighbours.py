@@ -54,6 +54,8 @@ def _file_of(path: Path, module: str, level: int) -> Path | None:
     parts = [part for part in module.split(".") if part]
     for folder in folders:
         base = folder.joinpath(*parts)
+        if not base.name:  # the root of all files is no module
+            continue
         for candidate in (base.with_name(f"{base.name}.py"), base / "__init__.py"):
             if candidate.is_file():
                 return candidate

@@ -34,3 +34,5 @@ def test_a_name_that_is_imported_from_a_file_nearby_is_known(statement: str, nam
 def test_what_is_nowhere_near_is_not_known(tmp_path: Path) -> None:
     tree = ast.parse("import os, nowhere.at.all\nfrom . import nothing\nfrom ...... import far\n")
     assert imported_constants(tmp_path / "a.py", tree) == {}
+    for dots in range(1, 20):
+        assert imported_constants(tmp_path / "a.py", ast.parse(f"from {'.' * dots} import far")) == {}
