@@ -10,7 +10,7 @@ from kopylite.sweep.plans import FAULTS
 from tests.bugzoo.catalogue import ANIMALS, Animal
 from tests.bugzoo.sweeping import swept
 
-SAMPLE = {"half_done", "run_counter", "generate_name", "ignored_conflict"}
+SAMPLE = {"half_done", "ignored_conflict"}
 
 
 def test_each_bug_names_a_fault_that_there_is() -> None:
