@@ -31,7 +31,10 @@ app = App("devices")
 
 
 async def devices_of_model(defaults: Unstructured, ctx: Context) -> list[Request]:
-    """Every shard hears of a model's defaults, and runs those devices that are its own."""
+    """Every shard hears of a model's defaults, and runs those devices that are its own.
+
+    The watch has no `labels=`: what it owns is of the same kind, so reads come from another cache, maybe an older one.
+    """
     model = defaults.labels.get(MODEL)
     if model is None:
         return []
@@ -39,7 +42,7 @@ async def devices_of_model(defaults: Unstructured, ctx: Context) -> list[Request
     return [Request.of(device) for device in devices if device.spec.model == model]
 
 
-@app.reconciler(Device, owns=[ConfigMap], watches=[watch(ConfigMap, map=devices_of_model, labels=MODEL)], workers=16)
+@app.reconciler(Device, owns=[ConfigMap], watches=[watch(ConfigMap, map=devices_of_model)], workers=16)
 async def reconcile(ctx: Context, request: Request) -> None:
     device = await ctx.client.find(Device, request)
     if device is None:
