@@ -55,7 +55,7 @@ def ends_of(animal: Animal, which: str) -> str:
     return clock.run(main)
 
 
-# All of them are half a minute; a sweep begins with this, so `make zoo` and the sample of test_sweeps.py ask it, too.
+# All of them are half a minute; KOPYLITE_ZOO=all takes them.
 SAMPLE = ANIMALS if os.environ.get("KOPYLITE_ZOO") == "all" else ANIMALS[::4]
 
 
