@@ -41,7 +41,8 @@ def serve():
         connection.sendall(f"HTTP/1.1 {status}\r\nContent-Length: {len(text)}\r\n\r\n{text}".encode())
         connection.close()
 threading.Thread(target=serve, daemon=True).start()
-parent.sendall(b"listens 127.0.0.1:%d\n" % server.getsockname()[1])
+if word != "mute":
+    parent.sendall(b"listens 127.0.0.1:%d\n" % server.getsockname()[1])
 while data := parent.recv(100):
     if b"stop" in data and word != "deaf":
         break
@@ -190,6 +191,7 @@ async def test_a_parent_that_is_cancelled_leaves_nobody_behind(tmp_path: Path) -
 
 
 async def test_a_stop_that_comes_before_the_first_listens_is_heard(tmp_path: Path) -> None:
+    (tmp_path / "1").write_text("mute")
     kept = supervisor(tmp_path)
     async with running(kept) as codes:
         kept.stop()
