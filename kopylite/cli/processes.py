@@ -115,10 +115,6 @@ def tie_of(args: argparse.Namespace, signals: StopSignals) -> Tie | None:
         return None
     from kopylite.supervision import Tie
 
-    def stop() -> None:
-        if not signals.asked:
-            os.kill(os.getpid(), signal.SIGTERM)
-
     def gone() -> None:
         if signals.asked:
             os._exit(Exit.FORCED)
@@ -127,7 +123,7 @@ def tie_of(args: argparse.Namespace, signals: StopSignals) -> Tie | None:
         threading.Event().wait(args.grace_period + OVERTIME)
         os._exit(Exit.UNFINISHED)
 
-    return Tie(args.place.descriptor, stop, gone)
+    return Tie(args.place.descriptor, signals.ask, gone)
 
 
 def tell_address(tie: Tie, manager: Manager) -> None:

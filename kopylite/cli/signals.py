@@ -41,6 +41,7 @@ class StopSignals:
         self.asked = ""
         self.nothing_to_end = True
         self._early = early
+        self._one_more = False
         self._code: int | None = None
         self._overtime: Timer | None = None
         self._stop: Callable[[], object] | None = None
@@ -99,6 +100,12 @@ class StopSignals:
         finally:
             self._stop = None
 
+    def ask(self) -> None:
+        """Stop as at a first signal, from any thread; one that reaches the process for the same reason is no second."""
+        if not self.asked:
+            self._one_more = True
+            os.kill(os.getpid(), signal.SIGTERM)
+
     def ended(self, code: int) -> None:
         """All is done, and the process is about to end with `code`: a signal can only hasten that."""
         self._stop = None
@@ -122,6 +129,9 @@ class StopSignals:
         self._overtime.start()
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self.asked and self._one_more:
+            self._one_more = False
+            return
         if self.asked:
             os._exit(Exit.FORCED)
         if self.nothing_to_end:

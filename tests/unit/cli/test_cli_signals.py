@@ -16,6 +16,7 @@ import pytest
 
 from kopylite.cli import main
 from kopylite.cli.exitcodes import Exit
+from kopylite.cli.signals import StopSignals
 from tests.operators import eventually
 
 OPERATOR = """
@@ -196,3 +197,23 @@ def test_the_handlers_of_a_program_that_calls_main_come_back(capsys: pytest.Capt
     assert main(["--version"]) == Exit.STOPPED
     assert capsys.readouterr().out.startswith("kopylite ")
     assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)] == before
+
+
+@pytest.mark.parametrize("first", ["asked", "signalled"])
+def test_what_a_parent_passes_on_and_the_same_signal_from_elsewhere_count_as_one(
+    first: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where systemd signals a parent and its processes, in either order: only what comes after that is a second."""
+    ended: list[int] = []
+    monkeypatch.setattr(os, "_exit", ended.append)
+    with StopSignals() as signals:
+        signals.nothing_to_end = False
+
+        def from_elsewhere() -> None:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+        for step in (signals.ask, from_elsewhere) if first == "asked" else (from_elsewhere, signals.ask):
+            step()
+        assert (signals.asked, ended) == ("SIGTERM", [])
+        from_elsewhere()
+    assert ended == [Exit.FORCED]
