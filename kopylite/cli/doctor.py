@@ -8,16 +8,16 @@ import logging
 import re
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kopylite.cli.environment import globs, names, positive_int, seconds, selector
 from kopylite.cli.exitcodes import Exit
 from kopylite.cli.signals import StopSignals
 from kopylite.cli.target import AttributeNotFound, ModuleNotLoaded, load_apps
-from kopylite.errors import KubeconfigError, RegistrationError, UsageError
+from kopylite.errors import KopyliteError, KubeconfigError, RegistrationError, TransportError, UsageError
 
 if TYPE_CHECKING:
     from kopylite.client import ClientConfig
@@ -177,6 +177,26 @@ def _verdict(diagnosis: Diagnosis, *, strict: bool) -> int:
         return Exit.KUBECONFIG if diagnosis.unreachable == "auth" else Exit.UNREACHABLE
     bad = diagnosis.count(FindingSeverity.ERROR) or (strict and (diagnosis.findings or diagnosis.unchecked))
     return FOUND if bad else Exit.STOPPED
+
+
+def played(command: str, work: Coroutine[Any, Any, int], refused: int) -> int:
+    """The exit code of what a command does, or of its error, which is printed.
+
+    Args:
+        command: as people type it.
+        refused: the code for what the cluster refuses.
+    """
+    try:
+        return asyncio.run(work)
+    except UsageError as error:
+        print(f"kopylite {command}: {error}", file=sys.stderr)
+        return exit_code(error)
+    except TransportError as error:
+        print(f"kopylite {command}: {error}; `kopylite doctor` finds out why", file=sys.stderr)
+        return Exit.UNREACHABLE
+    except KopyliteError as error:
+        print(f"kopylite {command}: {error}", file=sys.stderr)
+        return refused
 
 
 def exit_code(error: UsageError) -> int:

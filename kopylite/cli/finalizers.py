@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from kopylite.cli.doctor import add_connection_options, connection_of, count_option, duration_option, exit_code
+from kopylite.cli.doctor import add_connection_options, connection_of, count_option, duration_option, played
 from kopylite.cli.doctor import namespaces_option as namespaces
 from kopylite.cli.exitcodes import Exit
 from kopylite.cli.signals import StopSignals
 from kopylite.cli.target import load_apps
-from kopylite.errors import KopyliteError, TransportError, UsageError
+from kopylite.errors import UsageError
 
 if TYPE_CHECKING:
     from kopylite.doctor.cluster import Ward
@@ -81,17 +80,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace, signals: StopSignals) -> int:
     """Run the command; the exit code is 0, 1 for a refusal, or one of `Exit`."""
-    try:
-        return asyncio.run(_list(args) if args.action == "list" else _clear(args))
-    except UsageError as error:
-        print(f"kopylite finalizers: {error}", file=sys.stderr)
-        return exit_code(error)
-    except TransportError as error:
-        print(f"kopylite finalizers: {error}; `kopylite doctor` finds out why", file=sys.stderr)
-        return Exit.UNREACHABLE
-    except KopyliteError as error:
-        print(f"kopylite finalizers: {error}", file=sys.stderr)
-        return REFUSED
+    return played("finalizers", _list(args) if args.action == "list" else _clear(args), REFUSED)
 
 
 async def _list(args: argparse.Namespace) -> int:

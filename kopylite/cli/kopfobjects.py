@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from kopylite.cli.doctor import add_connection_options, connection_of, duration_option, exit_code
+from kopylite.cli.doctor import add_connection_options, connection_of, duration_option, played
 from kopylite.cli.doctor import namespaces_option as namespaces
 from kopylite.cli.exitcodes import Exit
 from kopylite.cli.signals import StopSignals
-from kopylite.errors import Forbidden, KopyliteError, TransportError, UsageError
+from kopylite.errors import Forbidden, UsageError
 
 if TYPE_CHECKING:
     from kopylite.doctor.reader import Reader
@@ -75,17 +74,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 
 def run_command(args: argparse.Namespace, signals: StopSignals) -> int:
     """Run the command; the exit code is 0, 1, or one of `Exit`."""
-    try:
-        return asyncio.run(_clean(args))
-    except UsageError as error:
-        print(f"kopylite migrate: {error}", file=sys.stderr)
-        return exit_code(error)
-    except TransportError as error:
-        print(f"kopylite migrate: {error}; `kopylite doctor` finds out why", file=sys.stderr)
-        return Exit.UNREACHABLE
-    except KopyliteError as error:
-        print(f"kopylite migrate: {error}", file=sys.stderr)
-        return LEFT
+    return played("migrate", _clean(args), LEFT)
 
 
 async def _clean(args: argparse.Namespace) -> int:
