@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
 from kopylite.client import verbs
-from kopylite.client.codec import check_kind, decode_change, decode_list, encode, encode_body
+from kopylite.client.codec import check_kind, decode_change, decode_identity, decode_list, encode, encode_body
 from kopylite.client.listwatch import refusal
 from kopylite.client.resources import Resources
 from kopylite.client.retries import retry_after
@@ -132,10 +132,16 @@ class Api:
         except Expired:
             return await self._pages(resource, namespace, selection, limit=0)
 
-    async def newest(self, kind: Kind, namespace: str) -> str:
-        """The present version of a kind's objects in a namespace, or ("") in all: every answered write is in it."""
-        resource = await self._collection(kind, namespace)
-        page = await self._send(verbs.list_page(resource, namespace, limit=1), resource)
+    async def newest(self, kind: Kind, key: ObjectKey) -> str:
+        """The present version of an object, "" if it is not there; of a key without a name, that of all objects of the
+        kind in its namespace, or ("") in all. Every answered write is in it."""
+        if key.name:
+            try:
+                return decode_identity(await self.get(kind, key))[1].resource_version
+            except NotFound:
+                return ""
+        resource = await self._collection(kind, key.namespace)
+        page = await self._send(verbs.list_page(resource, key.namespace, limit=1), resource)
         return decode_list(page, kind).resource_version
 
     async def create(self, kind: Kind, namespace: str, wire: Mapping[str, Any], options: WriteOptions = PLAIN) -> bytes:

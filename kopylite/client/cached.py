@@ -75,7 +75,7 @@ class Client(LiveClient):
         listener: WriteListener | None = None,
     ) -> None:
         self._cache = cache or NoCache()
-        self._recent = RecentWrites(self._cache, clock, lambda kind, namespace: self.api.newest(kind, namespace))
+        self._recent = RecentWrites(self._cache, clock, lambda kind, key: self.api.newest(kind, key))
         api, misfits = Api(transport, resources, told(self._recent, listener)), Misfits(on_misfit)
         super().__init__(api, field_manager=field_manager, misfits=misfits)
         self.live = LiveClient(api, field_manager=field_manager, misfits=misfits)

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import Protocol
 from weakref import ref
 
+import anyio
+
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.errors import KopyliteError, RequestTimeout, UsageError
 from kopylite.objects import GroupKind, Kind, ObjectKey, compare_versions
@@ -24,6 +26,8 @@ MAX_AGE = 600.0
 LATE = 2.0
 # Readers ask the server for its version at most this often for one doubt; meanwhile others read from it.
 ASK_PAUSE = 1.0
+# Of so many doubts about single objects, a reader of all has each one cleared by a request; of more by one for all.
+MAX_LOOKS = 16
 # Unconfirmed writes that are kept one by one.
 MAX_PENDING = 10_000
 # Namespaces of a kind whose writes are kept apart for caches that begin later.
@@ -31,7 +35,7 @@ MAX_FLOORS = 1_000
 _FIRST_SWEEP = 1_000
 
 EVERYTHING = ObjectKey("", "")
-Ask = Callable[[Kind, str], Awaitable[str]]
+Ask = Callable[[Kind, ObjectKey], Awaitable[str]]
 
 
 class Stored(Protocol):
@@ -111,6 +115,7 @@ class Doubt:
         asks_from: before this moment it is not worth asking.
         missing: the server was asked for the object and has none: only the version of its collection can tell.
         tried: a reader has waited in vain; the next one does not.
+        heard: set when the answer of the server is there that a reader asked for just now; None: nobody asks.
     """
 
     at: float
@@ -121,11 +126,12 @@ class Doubt:
     asks_from: float = 0.0
     missing: bool = False
     tried: bool = False
+    heard: anyio.Event | None = None
 
     def solve(self, version: str) -> None:
         """The server was seen at a version, after the write."""
         self.version = newer(self.version, version)
-        self.unsure, self.deleted_uid, self.tried = False, "", True
+        self.unsure, self.deleted_uid = False, ""
 
     def add(self, other: Doubt) -> None:
         """Stand for another one too."""
@@ -151,7 +157,8 @@ class RecentWrites:
     Args:
         cache: the caches.
         clock: of the ages.
-        ask: the present version of the server's objects of a kind in a namespace ("": in all).
+        ask: the present version of an object on the server, "" if it is not there; of a key without a name, that of
+            all objects of the kind in its namespace ("": in all).
     """
 
     __slots__ = ("_ask", "_cache", "_clock", "_floors", "_latest", "_pending", "_sweep_at", "_trusted")
@@ -247,6 +254,9 @@ class RecentWrites:
             return False
         of_kind = self._pending.get(kind.group_kind, {})
         scopes = [scope for scope in of_kind if not namespace or scope.namespace == namespace or scope == EVERYTHING]
+        unsure = [of_kind[scope] for scope in scopes if of_kind[scope].unsure]
+        if len(unsure) > MAX_LOOKS:
+            await self._solve(kind, namespace, unsure)
         for scope in scopes:
             entry = of_kind.get(scope)
             if entry is not None and not await self._shows(kind, scope, entry, store, namespace, asks=True):
@@ -269,9 +279,12 @@ class RecentWrites:
         if not usable and not entry.version:
             entry.unsure = True  # the store shows another object than was deleted: an older one, or the next
         if not usable and entry.unsure and asks:
-            await self._solve(kind, namespace, [entry])
+            if scope.name and not entry.missing:
+                await self._look(kind, scope, entry)
+            else:
+                await self._solve(kind, namespace, [entry])
             usable, confirmed = self._state(entry, scope, store)
-        elif not usable and not entry.unsure and entry.version and not entry.tried:
+        if not usable and not entry.unsure and entry.version and not entry.tried:
             await store.wait_newer(scope, entry.version, MAX_WAIT)
             usable, confirmed = self._state(entry, scope, store)
             entry.tried = not usable
@@ -295,8 +308,33 @@ class RecentWrites:
         # Not there is not gone for ever: the store may be so far behind that it has yet to see the creation.
         return gone and (stored is None or reached), gone and reached
 
+    async def _look(self, kind: Kind, key: ObjectKey, entry: Doubt) -> None:
+        """Ask the server for the version of an object, one reader at a time; those who come meanwhile wait for that."""
+        if entry.heard is not None:
+            await entry.heard.wait()
+            return
+        now = self._clock.monotonic()
+        if self._ask is None or entry.asks_from > now:
+            return
+        entry.asks_from, entry.heard = now + ASK_PAUSE, anyio.Event()
+        try:
+            version = await self._ask(kind, key)
+            if version:
+                entry.solve(version)
+            else:
+                entry.missing, entry.asks_from = True, now  # the version of all is asked for next
+        except KopyliteError:
+            pass  # the read itself, which goes to the server now, says what is wrong
+        finally:
+            entry.heard.set()
+            entry.heard = None
+
     async def _solve(self, kind: Kind, namespace: str, entries: list[Doubt]) -> None:
-        """Ask the server for its version, one reader at a time."""
+        """Ask the server for the version of all, one reader at a time.
+
+        The events of a kind may never reach it, since every write to the server counts; a bookmark does, in a minute.
+        So nobody waits for the caches.
+        """
         now = self._clock.monotonic()
         ripe = [entry for entry in entries if entry.asks_from <= now]
         if self._ask is None or not ripe:
@@ -304,11 +342,12 @@ class RecentWrites:
         for entry in ripe:
             entry.asks_from = now + ASK_PAUSE
         try:
-            version = await self._ask(kind, namespace)
+            version = await self._ask(kind, ObjectKey(namespace, ""))
         except KopyliteError:
             return  # the read itself, which goes to the server now, says what is wrong
         for entry in ripe:
             entry.solve(version)
+            entry.tried = True
 
     def _confirmed_everywhere(self, kind: Kind, scope: ObjectKey, entry: Doubt) -> bool:
         return all(self._state(entry, scope, store)[1] for store in self._stores(kind, scope.namespace))

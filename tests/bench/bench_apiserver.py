@@ -1,6 +1,6 @@
 """How fast and how large the embedded API server is, beside a real kube-apiserver with etcd, in one run.
 
-    python -m tests.bench.bench_apiserver             # creates/s, watch events/s, memory of 100,000 objects
+    python -m tests.bench.bench_apiserver             # start, creates/s, watch events/s, memory of 100,000 objects
     python -m tests.bench.bench_apiserver --quick     # a tenth of everything
 
 Each server is a process of its own, asked over TLS by this process, which speaks as little HTTP as it can. Rates are
@@ -24,6 +24,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import anyio
@@ -50,6 +51,7 @@ class Server:
     """A running server: where it listens, how to get in, its processes."""
 
     name: str
+    kubeconfig: Path
     host: str
     port: int
     context: ssl.SSLContext
@@ -71,11 +73,11 @@ def _stat(pid: int) -> list[str]:
 
 
 @asynccontextmanager
-async def embedded() -> AsyncIterator[Server]:
+async def embedded(*options: str) -> AsyncIterator[Server]:
+    """`kopylite apiserver` with some options, until it says that it serves."""
     with tempfile.TemporaryDirectory() as folder:
         kubeconfig = Path(folder) / "kubeconfig"
-        options = ["--no-controllers", "--write-kubeconfig", str(kubeconfig)]
-        command = [sys.executable, "-m", "kopylite", "apiserver", *options]
+        command = [sys.executable, "-m", "kopylite", "apiserver", "--write-kubeconfig", str(kubeconfig), *options]
         process = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE)
         try:
             assert process.stdout is not None
@@ -88,16 +90,19 @@ async def embedded() -> AsyncIterator[Server]:
 
 
 @asynccontextmanager
-async def real() -> AsyncIterator[Server]:
-    async with EnvTest(flags={"max-requests-inflight": "0", "enable-priority-and-fairness": "false"}) as cluster:
-        pids = tuple(cluster._servers[name].pid for name in ("kube-apiserver", "etcd"))
+async def real(*, controllers: bool = False) -> AsyncIterator[Server]:
+    """kube-apiserver and etcd, without limits of its own; with controllers also kube-controller-manager."""
+    flags = {"max-requests-inflight": "0", "enable-priority-and-fairness": "false"}
+    async with EnvTest(flags=flags, controllers=controllers) as cluster:
+        names = ("kube-apiserver", "etcd", "kube-controller-manager")[: 3 if controllers else 2]
+        pids = tuple(cluster._servers[name].pid for name in names)
         yield _server("real", cluster.kubeconfig, "", pids)
 
 
 def _server(name: str, kubeconfig: Path, headers: str, pids: tuple[int, ...]) -> Server:
     config = load_config(kubeconfig=str(kubeconfig))
     url = urlsplit(config.server)
-    return Server(name, url.hostname or "", url.port or 0, TlsContexts(config.tls).current(), headers, pids)
+    return Server(name, kubeconfig, url.hostname or "", url.port or 0, TlsContexts(config.tls).current(), headers, pids)
 
 
 class Connection:
@@ -118,11 +123,25 @@ class Connection:
 
     async def create(self, name: str, data: str) -> None:
         obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": {"app": "bench"}}}
-        length = await self.send("POST", _COLLECTION, json.dumps({**obj, "data": {"text": data}}).encode())
+        await self.post(_COLLECTION, {**obj, "data": {"text": data}})
+
+    async def post(self, path: str, obj: object) -> None:
+        length = await self.send("POST", path, json.dumps(obj).encode())
         if length >= 0:
             await self._reader.readexactly(length)
         else:
             await self._reader.readuntil(b"0\r\n\r\n")
+
+    async def get(self, path: str) -> Any:
+        """An answer of JSON whose length is known, or one in chunks."""
+        length = await self.send("GET", path)
+        if length >= 0:
+            return json.loads(await self._reader.readexactly(length))
+        text = b""
+        while size := int(await self._reader.readline(), 16):
+            text += (await self._reader.readexactly(size + 2))[:-2]
+        await self._reader.readline()
+        return json.loads(text)
 
     async def events(self) -> AsyncIterator[int]:
         """How many watch events each read brought: each has its type once."""
@@ -221,14 +240,18 @@ async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a tenth of everything")
     part = 10 if parser.parse_args().quick else 1
-    async with embedded() as server:
+    began = time.perf_counter()
+    async with embedded("--no-controllers") as server:
+        print(f" embedded: {time.perf_counter() - began:9.2f} s from the command until it serves", flush=True)
         await bench_creates(server, CREATES // part)
         await bench_watches(server, WATCHERS, WATCHED // part)
         await bench_memory(server, OBJECTS // part)
     if find_assets() is None:
         print("     real: no kube-apiserver and etcd: let KUBEBUILDER_ASSETS name their folder")
         return
+    began = time.perf_counter()
     async with real() as server:
+        print(f"     real: {time.perf_counter() - began:9.2f} s from the command until it serves", flush=True)
         await bench_creates(server, REAL_CREATES // part)
         await bench_watches(server, WATCHERS, WATCHED // part)
         await bench_memory(server, REAL_OBJECTS // part)

@@ -84,9 +84,12 @@ class OwnWritesWorld:
     def follows(self, kind: Kind, namespace: str) -> bool:
         return True
 
-    async def _ask(self, kind: Kind, namespace: str) -> str:
+    async def _ask(self, kind: Kind, key: ObjectKey) -> str:
         self.asked += 1
-        return str(self.history[-1][0])
+        version, state = self.history[-1]
+        if key.name:
+            return "" if state is None else str(state[1])
+        return str(version)
 
     def actions(self) -> Iterable[Hashable]:
         present = self.history[-1][1]

@@ -25,10 +25,13 @@ class World:
         self.store = self.cache.store
         self.server = "0"  # its version
         self.asked: list[str] = []
+        self.answers = anyio.Event()  # the server answers when it is set
+        self.answers.set()
         self.recent = RecentWrites(self.cache, self.clock, self.ask)
 
-    async def ask(self, kind: Kind, namespace: str) -> str:
-        self.asked.append(namespace)
+    async def ask(self, kind: Kind, key: ObjectKey) -> str:
+        self.asked.append(str(key) if key.name else key.namespace)
+        await self.answers.wait()
         if self.server == "away":
             raise ConnectionFailed("no")
         return self.server
@@ -189,7 +192,7 @@ async def test_readers_that_come_while_one_waits_wait_with_it() -> None:
     assert answers == [True, True]
 
 
-@pytest.mark.parametrize("key", [KEY, ObjectKey("shop", ""), ObjectKey("", "")], ids=str)
+@pytest.mark.parametrize("key", [ObjectKey("shop", ""), ObjectKey("", "")], ids=str)
 async def test_what_nobody_knows_is_asked_of_the_server_once_and_believed_when_the_cache_is_there(
     key: ObjectKey,
 ) -> None:
@@ -223,6 +226,86 @@ async def test_the_doubt_about_one_object_touches_no_other_and_a_read_of_it_solv
     world.store.version = "6"
     assert await world.settled()
     assert world.asked == []
+
+
+async def test_a_list_asks_for_the_one_object_that_is_in_doubt_and_waits_for_its_event() -> None:
+    world = World()
+    world.store.see(obj("5"))
+    world.server = "8"
+    world.recent.doubted(CM, KEY, late=False)
+    world.store.on_wait = lambda: world.store.see(obj("8"))
+    assert await world.recent.all_settled(CM, "shop", world.store)
+    assert world.asked == ["shop/a"], "the version of the namespace comes to the cache with a bookmark only"
+    assert world.store.waits == ["8"]
+    assert not len(world.recent)
+
+
+async def test_lists_that_come_while_one_asks_wait_for_its_answer() -> None:
+    world = World()
+    world.store.see(obj("5"))
+    world.server, world.answers = "8", anyio.Event()
+    world.recent.doubted(CM, KEY, late=False)
+    world.store.on_wait = lambda: world.store.see(obj("8"))
+    settled: list[bool] = []
+
+    async def read() -> None:
+        settled.append(await world.recent.all_settled(CM, "", world.store))
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(3):
+            tasks.start_soon(read)
+        await anyio.wait_all_tasks_blocked()
+        assert settled == []
+        world.answers.set()
+    assert settled == [True] * 3
+    assert world.asked == ["shop/a"]
+
+
+async def test_one_that_asks_and_is_cancelled_leaves_nobody_waiting() -> None:
+    world = World()
+    world.store.see(obj("5"))
+    world.answers = anyio.Event()
+    world.recent.doubted(CM, KEY, late=False)
+    settled: list[bool] = []
+
+    async def read() -> None:
+        settled.append(await world.recent.all_settled(CM, "", world.store))
+
+    async with anyio.create_task_group() as tasks:
+        with anyio.CancelScope() as scope:
+            async with anyio.create_task_group() as asker:
+                asker.start_soon(read)
+                await anyio.wait_all_tasks_blocked()
+                tasks.start_soon(read)
+                await anyio.wait_all_tasks_blocked()
+                scope.cancel()
+    assert settled == [False], "it goes to the server itself"
+
+
+async def test_an_object_that_the_server_has_not_is_judged_by_the_version_of_all() -> None:
+    world = World()
+    world.store.see(obj("5"))
+    world.recent.doubted(CM, KEY, late=False)
+    world.server = ""
+    assert not await world.recent.all_settled(CM, "shop", world.store)
+    world.server = "9"
+    assert not await world.recent.all_settled(CM, "shop", world.store)
+    assert world.asked == ["shop/a", "shop"]
+    world.store.see_gone(KEY, "9")
+    assert await world.recent.all_settled(CM, "shop", world.store)
+
+
+async def test_many_doubts_are_cleared_by_one_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recent, "MAX_LOOKS", 3)
+    world = World()
+    world.server = "8"
+    for number in range(4):
+        world.recent.doubted(CM, ObjectKey("shop", str(number)), late=False)
+    assert not await world.recent.all_settled(CM, "shop", world.store)
+    assert world.asked == ["shop"]
+    world.store.version = "8"
+    assert await world.recent.all_settled(CM, "shop", world.store)
+    assert world.asked == ["shop"]
 
 
 async def test_where_the_server_has_no_such_object_the_version_of_the_collection_decides() -> None:
