@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from kopylite.client.api import Api, WriteListener
     from kopylite.client.cached import Client
+    from kopylite.client.caches import CacheReader, Stored, StoreReader
     from kopylite.client.codec import LineSplitter, ListPage, decode_event, decode_list
     from kopylite.client.config import ClientConfig, load_config
     from kopylite.client.connecting import connect
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from kopylite.client.listwatch import ListWatch
     from kopylite.client.live import LiveClient
     from kopylite.client.permissions import MissingPermissions, Permission, missing_permission
-    from kopylite.client.recent import CacheReader, Stored, StoreReader
     from kopylite.client.resources import Resources
     from kopylite.client.tls import TlsSettings
     from kopylite.client.transport import AiohttpTransport, ApiResponse, ApiStream, Transport
@@ -28,6 +28,7 @@ else:
         {
             "kopylite.client.api": "Api WriteListener",
             "kopylite.client.cached": "Client",
+            "kopylite.client.caches": "CacheReader Stored StoreReader",
             "kopylite.client.codec": "LineSplitter ListPage decode_event decode_list",
             "kopylite.client.config": "ClientConfig load_config",
             "kopylite.client.connecting": "connect",
@@ -35,7 +36,6 @@ else:
             "kopylite.client.listwatch": "ListWatch",
             "kopylite.client.live": "LiveClient",
             "kopylite.client.permissions": "MissingPermissions Permission missing_permission",
-            "kopylite.client.recent": "CacheReader Stored StoreReader",
             "kopylite.client.resources": "Resources",
             "kopylite.client.tls": "TlsSettings",
             "kopylite.client.transport": "AiohttpTransport ApiResponse ApiStream Transport",

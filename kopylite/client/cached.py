@@ -10,12 +10,13 @@ from typing import Any, TypeVar, Unpack, overload
 from pydantic import BaseModel
 
 from kopylite.client.api import Api, WriteListener, told
+from kopylite.client.caches import CacheReader, NoCache, no_index, whole
 from kopylite.client.changes import Edit, as_read, status_change
 from kopylite.client.codec import decode_identity
 from kopylite.client.live import FIELD_MANAGER, LiveClient, WriteParams, object_key, wire_and_adapter
 from kopylite.client.misfits import Misfits, OnInvalid
 from kopylite.client.patches import add_finalizer, remove_finalizer
-from kopylite.client.recent import CacheReader, NoCache, RecentWrites, no_index, whole
+from kopylite.client.recent import RecentWrites
 from kopylite.client.recreating import chosen
 from kopylite.client.resources import Resources
 from kopylite.client.selecting import IndexValues, SelectorLike, index_values, selection_of

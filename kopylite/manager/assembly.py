@@ -13,7 +13,7 @@ import anyio
 from kopylite.boundary import CHECK, TASK, name_of
 from kopylite.cache import PartReader, Scope, SharedCache
 from kopylite.client import Client, MissingPermissions, Resources, Transport
-from kopylite.client.recent import CacheReader
+from kopylite.client.caches import CacheReader
 from kopylite.clock import Clock
 from kopylite.controller import Controller, ControllerSpec, Source, Watch
 from kopylite.diagnostics import LoopReport

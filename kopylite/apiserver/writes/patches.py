@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from kopylite.apiserver.aside import aside
 from kopylite.apiserver.patching.apply import apply
 from kopylite.apiserver.patching.json_patch import json_patch
@@ -151,13 +153,13 @@ def _conversion_problem(given: str, wanted: str) -> str:
 
 def _decode_patched(call: Call, patched: dict[str, Any], field_validation: str) -> None:
     """Prune the result. Raises Invalid."""
-    shown = go_json(patched)
+    whole = msgspec.json.encode(patched)  # an error shows it as it was before it was pruned
     try:
         problems = decode_problems(call.resource, patched, ())
     except DecodingFailed as error:
-        raise _unreadable(call, shown, str(error)) from None
+        raise _unreadable(call, go_json(parse_json(whole)), str(error)) from None
     if problems and field_validation == "Strict":
-        raise invalid_error("", "", "", [invalid("patch", shown, strict_text(problems))])
+        raise invalid_error("", "", "", [invalid("patch", go_json(parse_json(whole)), strict_text(problems))])
     if field_validation == "Warn":
         known = set(problems)
         call.warnings[:] = [*(w for w in call.warnings if w not in known), *problems]
