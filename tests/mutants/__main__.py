@@ -1,8 +1,10 @@
 """Do a room's own tests notice a fault in it? `python -m tests.mutants ROOM` (make mutants ROOM=workqueue).
 
 One process imports and collects; each mutant is a fork of it, in which the code of one function is replaced and the
-tests that ever enter this function run, the quickest first, until one fails. So a mutant costs milliseconds. What runs
-too long counts as noticed.
+tests that ever enter this function run, the quickest first, until one fails. So a mutant costs milliseconds.
+
+A mutant that never ends is noticed too. A busy machine must not look like one: what counts is the time on a processor,
+and a stop is one where none was used for long. A test that fails with a timeout of its own is asked once more.
 """
 
 from __future__ import annotations
@@ -32,8 +34,8 @@ ALSO = {
     "cache": [*(f"tests/properties/test_cache_{n}.py" for n in ("record", "store", "watchstate")), "tests/chaos"],
     "controller": ["tests/properties/test_worker_model.py"],
 }
-SEED = 11
-SURVIVED, KILLED, BROKEN = 0, 1, 2
+SURVIVED, KILLED, BROKEN, DOUBTFUL = 0, 1, 2, 3
+TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass
@@ -42,14 +44,39 @@ class Options:
     limit: int
     jobs: int
     only: str
+    seed: int
 
 
 @dataclass
 class Known:
-    """What the unchanged code does: which tests enter a function, and how long each takes."""
+    """What the unchanged code does: which tests enter a function, and how long each takes, by processor and by wall."""
 
-    seconds: dict[str, float] = field(default_factory=dict)
+    cpu: dict[str, float] = field(default_factory=dict)
+    wall: dict[str, float] = field(default_factory=dict)
     entered: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+
+
+class Run:
+    """A mutant's process."""
+
+    def __init__(self, path: Path, mutant: Mutant, tests: Sequence[str], known: Known, again: bool) -> None:
+        self.path, self.mutant, self.again = path, mutant, again
+        self._most = 5.0 + 5.0 * sum(known.cpu[one] for one in tests)
+        self._patience = 10.0 + 2.0 * max((known.wall[one] for one in tests), default=0.0)
+        self._since, self._used = time.monotonic(), 0.0
+
+    def never_ends(self, pid: int) -> bool:
+        """It has used far more processor than the unchanged code, or (nearly) none for far longer than that waits."""
+        used, now = used_by(pid), time.monotonic()
+        if used - self._used > 0.01 * (now - self._since):
+            self._since, self._used = now, used
+        return used > self._most or now - self._since > self._patience
+
+
+def used_by(pid: int) -> float:
+    """Seconds on a processor of a process."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 class Mutation:
@@ -70,7 +97,7 @@ class Mutation:
         mutants = [(p, m) for p, m in mutants if self.options.only in f"{p.relative_to(ROOT)}:{m.function}"]
         chosen = mutants
         if 0 < self.options.limit < len(mutants):
-            chosen = random.Random(SEED).sample(mutants, self.options.limit)
+            chosen = random.Random(self.options.seed).sample(mutants, self.options.limit)
             chosen.sort(key=lambda one: (one[0], one[1].line))
         print(f"{self.options.room}: {len(self.items)} tests, {len(chosen)} of {len(mutants)} mutants", flush=True)
         survivors, ran = [], 0
@@ -96,15 +123,16 @@ class Mutation:
         with os.fdopen(reading, "rb") as pipe:
             text = pipe.read().decode()
         os.waitpid(pid, 0)
-        seconds, entered, failed = eval(text)
+        cpu, wall, entered, failed = eval(text)
         if failed:
             raise pytest.UsageError(f"these tests fail without any mutant: {', '.join(failed)}")
-        return Known(seconds, entered)
+        return Known(cpu, wall, entered)
 
-    def _observed(self) -> tuple[dict[str, float], dict[tuple[str, str], list[str]], list[str]]:
+    def _observed(self) -> tuple[dict[str, float], dict[str, float], dict[tuple[str, str], list[str]], list[str]]:
         names = {str(path) for path in self.files}
         entered: dict[tuple[str, str], list[str]] = {}
-        seconds: dict[str, float] = {}
+        cpu: dict[str, float] = {}
+        wall: dict[str, float] = {}
         failed: list[str] = []
         seen: set[CodeType] = set()
 
@@ -114,18 +142,18 @@ class Mutation:
 
         for nodeid, item, following in self._in_order(list(self.items)):
             seen.clear()
-            started = time.monotonic()
+            started, used = time.monotonic(), time.process_time()
             sys.setprofile(note)
             threading.setprofile(note)
-            good = passes(item, following)
+            verdict = judged(item, following)
             sys.setprofile(None)
-            threading.setprofile(None)  # type: ignore[arg-type]
-            seconds[nodeid] = time.monotonic() - started
-            if not good:
+            threading.setprofile(None)
+            wall[nodeid], cpu[nodeid] = time.monotonic() - started, time.process_time() - used
+            if verdict != SURVIVED:
                 failed.append(nodeid)
             for function in {(code.co_filename, code.co_qualname.split(".<locals>")[0]) for code in seen}:
                 entered.setdefault(function, []).append(nodeid)
-        return seconds, entered, failed
+        return cpu, wall, entered, failed
 
     def _in_order(self, nodeids: Sequence[str]) -> Iterator[tuple[str, Any, Any]]:
         for index, nodeid in enumerate(nodeids):
@@ -134,31 +162,32 @@ class Mutation:
 
     def verdicts(self, mutants: list[tuple[Path, Mutant]], known: Known) -> Iterator[tuple[Path, Mutant, int]]:
         """Run the mutants, some at a time."""
-        todo, running = list(mutants), {}
+        todo, running = [(path, mutant, False) for path, mutant in mutants], dict[int, Run]()
         while todo or running:
             while todo and len(running) < self.options.jobs:
-                path, mutant = todo.pop(0)
-                tests = sorted(known.entered.get((str(path), mutant.function), ()), key=known.seconds.__getitem__)
-                limit = 8.0 + 5.0 * sum(known.seconds[one] for one in tests)
+                path, mutant, again = todo.pop(0)
+                tests = sorted(known.entered.get((str(path), mutant.function), ()), key=known.cpu.__getitem__)
                 if (pid := os.fork()) == 0:
                     quiet()
                     os._exit(self._tried(path, mutant, tests))
-                running[pid] = path, mutant, time.monotonic() + limit
+                running[pid] = Run(path, mutant, tests, known, again)
             pid, status = os.waitpid(-1, os.WNOHANG)
-            if pid:
-                path, mutant, _ = running.pop(pid)
-                verdict = os.waitstatus_to_exitcode(status)
-                yield path, mutant, verdict if verdict in (SURVIVED, BROKEN) else KILLED
-                continue
-            for late, (_, _, deadline) in running.items():
-                if time.monotonic() > deadline:
+            if pid == 0:
+                for late in [one for one, run in running.items() if run.never_ends(one)]:
                     os.kill(late, signal.SIGKILL)
-            time.sleep(0.01)
+                time.sleep(0.01)
+                continue
+            run, verdict = running.pop(pid), os.waitstatus_to_exitcode(status)
+            if verdict == DOUBTFUL and not run.again:
+                todo.append((run.path, run.mutant, True))
+            else:
+                yield run.path, run.mutant, verdict if verdict in (SURVIVED, BROKEN) else KILLED
 
     def _tried(self, path: Path, mutant: Mutant, tests: Sequence[str]) -> int:
         if not replaced(path, mutant):
             return BROKEN
-        return SURVIVED if all(passes(item, following) for _, item, following in self._in_order(tests)) else KILLED
+        verdicts = (judged(item, following) for _, item, following in self._in_order(tests))
+        return next((verdict for verdict in verdicts if verdict != SURVIVED), SURVIVED)
 
 
 def replaced(path: Path, mutant: Mutant) -> bool:
@@ -178,8 +207,12 @@ def replaced(path: Path, mutant: Mutant) -> bool:
     return done
 
 
-def passes(item: Any, following: Any) -> bool:
-    return all(not report.failed for report in runtestprotocol(item, log=False, nextitem=following))
+def judged(item: Any, following: Any) -> int:
+    """Run a test. A timeout may be the machine's."""
+    failed = [report for report in runtestprotocol(item, log=False, nextitem=following) if report.failed]
+    if not failed:
+        return SURVIVED
+    return DOUBTFUL if all("TimeoutError" in report.longreprtext for report in failed) else KILLED
 
 
 def quiet() -> None:
@@ -192,7 +225,8 @@ def quiet() -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("room", help="a folder or module of kopylite/: workqueue, cache, controller, ...")
-    parser.add_argument("--limit", type=int, default=400, help="so many mutants, drawn with a fixed seed; 0: all")
+    parser.add_argument("--limit", type=int, default=400, help="so many mutants, drawn by the seed; 0: all")
+    parser.add_argument("--seed", type=int, default=11, help="which of them, if there are more than the limit")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="mutants at a time")
     parser.add_argument("--only", default="", metavar="TEXT", help="mutants whose file:function has this in it")
     parser.add_argument("--at-least", type=float, default=0, metavar="PERCENT", help="exit with 1 below this score")
@@ -203,7 +237,7 @@ def main() -> int:
     paths = [path for path in own if Path(path).exists()]
     if not paths:
         parser.error(f"no tests of their own for {given.room!r}: tests/unit/{given.room} is not there")
-    mutation = Mutation(Options(given.room, given.limit, given.jobs, given.only))
+    mutation = Mutation(Options(given.room, given.limit, given.jobs, given.only, given.seed))
     options = ["-q", "-s", "-p", "no:cacheprovider", "-m", "not server and not realserver", *paths]
     code = pytest.main(options, plugins=[mutation])
     return int(code) or int(mutation.score < given.at_least)

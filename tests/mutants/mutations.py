@@ -139,7 +139,7 @@ def _of_statement(node: ast.AST, function: str) -> Iterator[tuple[ast.stmt, str]
     elif isinstance(node, ast.Assign) and function != "__init__":
         if all(isinstance(target, (ast.Attribute, ast.Subscript)) for target in node.targets):
             yield node, "pass"
-    elif isinstance(node, ast.Return) and node.value is not None and not _is_none(node.value):
+    elif isinstance(node, ast.Return) and node.value is not None and not _is_nothing(node.value):
         yield node, "return None"
     elif isinstance(node, ast.Break):
         yield node, "continue"
@@ -167,5 +167,6 @@ def _of_expression(node: ast.expr) -> Iterator[tuple[ast.expr, str]]:
         yield node, f"({ast.unparse(ast.IfExp(node.test, node.orelse, node.body))})"
 
 
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
+def _is_nothing(node: ast.expr) -> bool:
+    """None, or False, which is turned to True already and does what None does."""
+    return isinstance(node, ast.Constant) and (node.value is None or node.value is False)

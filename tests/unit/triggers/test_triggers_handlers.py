@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kopylite.cache import Delta, Record
 from kopylite.errors import RegistrationError
-from kopylite.objects import Kind, ObjectKey, OwnerReference
+from kopylite.objects import Kind, ObjectKey, OwnerReference, Shard
 from kopylite.reconcile import Request
 from kopylite.testing.clock import VirtualClock
 from kopylite.triggers import LOW_PRIORITY, EnqueueMapped, EnqueueObject, EnqueueOwner, event_of
@@ -89,6 +89,15 @@ def test_an_owner_of_which_nothing_says_the_scope_is_refused_and_not_guessed() -
 
 def test_a_namespaced_owner_owns_nothing_outside_of_its_namespace() -> None:
     assert asked_by(EnqueueOwner(OWNER), Delta(None, thing(namespace="", owners=(owner("x"),)))) == []
+
+
+def test_a_sharded_handler_asks_for_the_owners_of_its_shard_alone_and_the_shards_together_for_all() -> None:
+    names = [f"{letter}-of-some-length" for letter in "abcdefghijklmnopqrst"]
+    delta = Delta(None, thing(owners=tuple(owner(name) for name in names)))
+    asked = [[ask[0].name for ask in asked_by(EnqueueOwner(OWNER, shard=Shard(index, 3)), delta)] for index in range(3)]
+    assert all(asked), "each has some of twenty"
+    assert sorted(itertools.chain(*asked)) == sorted(names)
+    assert all(Shard(index, 3).holds(f"uid-{name}") for index in range(3) for name in asked[index])
 
 
 # Map functions
@@ -286,3 +295,71 @@ def test_a_map_function_that_awaits_what_was_cancelled_loses_no_event_and_no_tas
 
     clock.run(main)
     assert [request.name for request, _, _ in asked] == ["x"]
+
+
+def test_a_map_function_that_succeeded_begins_anew_with_its_back_off() -> None:
+    clock, moments = VirtualClock(), list[float]()
+
+    async def users_of(record: Record) -> Iterable[Request]:
+        moments.append(clock.monotonic())
+        if len(moments) in (8, 10):
+            return []
+        raise RuntimeError("the server is away")
+
+    async def main() -> None:
+        handler = EnqueueMapped(users_of, clock=clock)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(handler.run, "ConfigMap", lambda *ask: None)
+            for version in (1, 2):
+                handler.handle(event_of(Delta(None, using("c", version))), "ConfigMap", lambda *ask: None)
+                await anyio.sleep(100)
+            tasks.cancel_scope.cancel()
+
+    clock.run(main)
+    assert moments[7] - moments[6] > 5, "seven failures in a row"
+    assert moments[9] - moments[8] < 0.2, "the first one since"
+
+
+def test_what_one_task_maps_is_not_said_to_wait() -> None:
+    clock = VirtualClock()
+
+    async def users_of(record: Record) -> Iterable[Request]:
+        await anyio.sleep(10)
+        return []
+
+    async def main() -> None:
+        handler = EnqueueMapped(users_of, clock=clock)
+        for number in range(MAPPERS + 3):
+            handler.handle(event_of(Delta(None, thing(f"t{number}"))), "ConfigMap", lambda *ask: None)
+        assert len(handler) == MAPPERS + 3
+        with anyio.move_on_after(5):
+            await handler.run("ConfigMap", lambda *ask: None)
+        assert len(handler) == 3
+
+    clock.run(main)
+
+
+def test_one_change_tells_its_reason_and_more_than_one_only_that_there_were_some() -> None:
+    """Who watches for hot loops goes by the reason of a single change; of two, nobody can say which it was."""
+    clock, asked = VirtualClock(), list[str]()
+
+    async def users_of(record: Record) -> Iterable[Request]:
+        return [Request("ns", record.name)]
+
+    async def main() -> None:
+        handler = EnqueueMapped(users_of, clock=clock)
+
+        def alone(request: Request, reason: str, priority: int) -> None:
+            asked.append(f"{request.name} alone")
+
+        def together(request: Request, reason: str, priority: int) -> None:
+            asked.append(f"{request.name} together")
+
+        handler.handle(event_of(Delta(None, thing("once"))), "ConfigMap", alone)
+        for version in (1, 2):
+            handler.handle(event_of(Delta(None, thing("twice", version))), "ConfigMap", alone)
+        with anyio.move_on_after(5):
+            await handler.run("ConfigMap", together)
+
+    clock.run(main)
+    assert sorted(asked) == ["once alone", "twice together"]

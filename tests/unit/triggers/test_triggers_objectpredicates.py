@@ -136,6 +136,7 @@ def test_what_is_no_path_is_refused(wrong: Any) -> None:
 def test_a_field_that_no_object_has_is_named_once(caplog: pytest.LogCaptureFixture) -> None:
     judges = field_changed("spec.idd", "spec.id").bound_to(THING)
     for number in range(5 * MISSING_TO_WARN):
+        assert len(caplog.records) == (number >= MISSING_TO_WARN)
         judges(update({"id": number}, {"id": number + 1}))
     [record] = caplog.records
     assert record.levelno == logging.WARNING

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kopylite.boundary import name_of
 from kopylite.cache import Delta
 from kopylite.errors import RegistrationError, UsageError
 from kopylite.triggers import (
@@ -20,6 +21,7 @@ from kopylite.triggers import (
     predicate,
     resource_version_changed,
 )
+from kopylite.triggers.predicates import existence_changed
 from tests.unit.cache.things import thing
 
 CHANGED: list[Predicate] = [generation_changed, resource_version_changed, labels_changed, annotations_changed]
@@ -113,3 +115,31 @@ def test_predicates_combine_like_booleans(left: bool, right: bool) -> None:
     assert asked == (["first"] if left else ["first", "second"])
     assert (~first)(CREATE) is not left
     assert (~(first & second))(CREATE) is (~first | ~second)(CREATE)
+
+
+def test_a_combination_is_named_in_words_that_its_author_wrote() -> None:
+    @predicate
+    def big(event: Event) -> bool:
+        return True
+
+    @predicate
+    def red(event: Event) -> bool:
+        return True
+
+    assert name_of(big & ~red) == "big & ~red"
+    assert name_of(~big | red) == "~big | red"
+
+
+def test_a_label_selector_may_be_a_mapping_and_what_is_none_is_refused() -> None:
+    assert label_selector({"app": "web"})(CREATE)
+    assert not label_selector({"app": "web"})(event_of(Delta(None, thing(labels={"app": "db"}))))
+    for wrong in (5, ["app"], {"app": 5}):
+        with pytest.raises(UsageError):
+            label_selector(wrong)  # type: ignore[arg-type]
+
+
+def test_an_object_that_was_made_anew_under_its_name_passes_existence_changed() -> None:
+    assert not existence_changed(update({"uid": "1"}, {"uid": "1", "version": 2}))
+    assert existence_changed(update({"uid": "1"}, {"uid": "2"}))
+    assert existence_changed(CREATE)
+    assert existence_changed(DELETE)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
@@ -14,9 +15,11 @@ from kopylite.client.resources import Resources
 from kopylite.client.transport import AiohttpTransport
 from kopylite.objects import Kind, ObjectKey
 from kopylite.reconcile import Request
+from kopylite.reconcile.chains import ChangeReason
 from kopylite.testing.clock import VirtualClock
 from kopylite.triggers import (
     LOW_PRIORITY,
+    NORMAL_PRIORITY,
     ChannelSource,
     EnqueueMapped,
     EnqueueObject,
@@ -164,6 +167,70 @@ async def test_a_kind_source_runs_its_map_function_in_the_background() -> None:
     await with_cache(scenario)
 
 
+async def test_a_source_asks_only_for_the_keys_that_are_admitted_whoever_asks() -> None:
+    async def two(record: object) -> list[Request]:
+        return [Request("ns", "mine"), Request("ns", "theirs")]
+
+    async def scenario(server: FaultServer, cache: SharedCache, tasks: anyio.abc.TaskGroup) -> None:
+        server.put("mine")
+        for handler in (EnqueueObject(), EnqueueMapped(two)):
+            asked, source = Asked(), KindSource(cache, THING, handler, namespace="ns")
+            source.admits = lambda request: request.name == "mine"
+            assert source.namespace == "ns"
+            tasks.start_soon(source.run, asked)
+            await asked.count(1)
+            await source.wait_synced()
+            assert set(asked.names) == {"mine"}
+
+    await with_cache(scenario)
+
+
+async def test_a_change_is_known_by_the_state_that_it_led_to_and_what_is_no_change_is_not() -> None:
+    """The diagnosis of hot loops compares it with what the process wrote itself."""
+
+    async def scenario(server: FaultServer, cache: SharedCache, tasks: anyio.abc.TaskGroup) -> None:
+        asked = Asked()
+        tasks.start_soon(KindSource(cache, THING, EnqueueObject()).run, asked)
+        await asked.count(1)
+        server.put("a", x=2)
+        server.delete("a")
+        await asked.count(3)
+        initial, changed, deleted = (reason for _, reason, _ in asked.asks)
+        assert isinstance(changed, ChangeReason)
+        assert changed.to.uid
+        assert changed.to.version.isdigit()
+        assert not isinstance(initial, ChangeReason)
+        assert not isinstance(deleted, ChangeReason)
+
+    await with_cache(scenario)
+
+
+async def test_what_is_asked_for_by_hand_runs_the_object_though_its_predicate_drops_the_change() -> None:
+    """As the annotation that asks for a run does; what was never meant to come still does not."""
+
+    @predicate
+    def only_new_ones_but_b(event: Event) -> bool:
+        return event.type is EventType.CREATE and event.record.name != "b"
+
+    async def scenario(server: FaultServer, cache: SharedCache, tasks: anyio.abc.TaskGroup) -> None:
+        asked, source = Asked(), KindSource(cache, THING, EnqueueObject(), predicate=only_new_ones_but_b)
+        source.asks = lambda event: "by hand" if event.type is not EventType.CREATE else ""
+        server.put("b", x=1)
+        tasks.start_soon(source.run, asked)
+        await asked.count(1)
+        server.put("b", x=2)
+        server.put("a", x=2)
+        server.delete("a")
+        server.put("last")
+        await asked.count(4)
+        assert [(request.name, reason) for request, reason, _ in asked.asks] == [
+            ("a", "Thing created"), ("a", "Thing updated"), ("a", "by hand"), ("last", "Thing created"),
+        ]  # fmt: skip
+        assert asked.asks[2][2] == NORMAL_PRIORITY
+
+    await with_cache(scenario)
+
+
 def test_a_channel_that_breaks_is_opened_again_and_one_that_ends_ends_the_source(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -278,3 +345,30 @@ def test_a_channel_that_brought_something_is_opened_again_soon_however_often_it_
 
     clock.run(main)
     assert clock.monotonic() <= 6.0
+
+
+def test_a_round_that_fails_again_and_again_is_asked_for_ever_more_rarely_and_can_be_seen() -> None:
+    clock, moments = VirtualClock(), list[float]()
+
+    async def keys() -> list[ObjectKey]:
+        moments.append(clock.monotonic())
+        await anyio.sleep(1)
+        raise ConnectionError("no list today")
+
+    async def main() -> None:
+        source = PeriodicSource(0.5, keys, clock=clock)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(source.run, Asked())
+            await anyio.sleep(1.2)
+            [call] = source.active_calls()
+            assert call.name == "timer"
+            assert source.active_calls(longer_than=5) == []
+            await anyio.sleep(600)
+            tasks.cancel_scope.cancel()
+
+    clock.run(main)
+    pauses = [after - before - 1 for before, after in itertools.pairwise(moments)]
+    assert 0.45 <= moments[0] <= 0.55
+    assert 0.7 < pauses[0] <= 1.0
+    assert all(pause > 1.2 * earlier for earlier, pause in itertools.pairwise(pauses[:6]))
+    assert all(40 < pause <= 60 for pause in pauses[6:])
