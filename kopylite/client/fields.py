@@ -17,7 +17,6 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from kopylite.crds.schema import SchemaWarning, schema_of
 from kopylite.errors import RegistrationError
 from kopylite.objects.kinds import Kind
 from kopylite.objects.quantity import Quantity
@@ -148,29 +147,39 @@ def fields_of(kind: Kind | type[Any], resolved: Kind) -> Field:
 
 @cache
 def _of_builtin(api_version: str, kind: str) -> Field:
-    name = _table()["kinds"].get(f"{api_version} {kind}")
+    name = _table().kinds.get(f"{api_version} {kind}")
     return Field({"of": name}) if name else _CUSTOM
 
 
+class _Table(msgspec.Struct):
+    """Facts by the name of the struct, as text until somebody asks: an operator writes few of 600 structs."""
+
+    kinds: dict[str, str]
+    types: dict[str, msgspec.Raw]
+
+
 @cache
-def _table() -> Mapping[str, Any]:
+def _table() -> _Table:
     text = resources.files(__package__).joinpath("builtin_fields.json").read_bytes()
-    table: Mapping[str, Any] = msgspec.json.decode(text)
-    return table
+    return msgspec.json.decode(text, type=_Table)
 
 
 def _fields(of: str | _Facts) -> _Facts:
     """The fields of a struct that is named, or told in place."""
-    if not isinstance(of, str):
-        return of
-    found: _Facts = _table()["types"].get(of, {})
+    return _named_fields(of) if isinstance(of, str) else of
+
+
+@cache
+def _named_fields(name: str) -> _Facts:
+    text = _table().types.get(name)
+    found: _Facts = msgspec.json.decode(text) if text else {}
     return found
 
 
 def is_described(kind: Kind | type[Any], resolved: Kind) -> bool:
     """Whether `fields_of` knows the kind's own fields, from the table or a class."""
     is_class = isinstance(kind, type) and issubclass(kind, CustomResource)
-    return is_class or f"{resolved.api_version} {resolved.kind}" in _table()["kinds"]
+    return is_class or f"{resolved.api_version} {resolved.kind}" in _table().kinds
 
 
 def field_of_schema(schema: Mapping[str, Any]) -> Field:
@@ -182,6 +191,8 @@ def field_of_schema(schema: Mapping[str, Any]) -> Field:
 
 
 def _of_class(cls: type[CustomResource[Any, Any]]) -> Field:
+    from kopylite.crds.schema import SchemaWarning, schema_of
+
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SchemaWarning)  # they are for whoever makes a CRD
