@@ -10,18 +10,12 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from kopylite.cli.commands import COMMANDS, SERVING
 from kopylite.cli.exitcodes import Exit
 from kopylite.cli.signals import StopSignals
 
 if TYPE_CHECKING:
     import argparse
-
-COMMANDS = (
-    *("init", "run", "sweep", "manifests", "doctor", "finalizers"),
-    *("apiserver", "crd", "webhooks", "models", "migrate"),
-)
-# Those that run until a signal comes; an early one is as good as a late one.
-SERVING = ("run", "apiserver")
 
 DESCRIPTION = "Kubernetes operators in asyncio."
 
@@ -65,8 +59,12 @@ def script() -> NoReturn:
     sys.exit(code)
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """The parser of the whole command line."""
+def make_parser(only: str | None = None) -> argparse.ArgumentParser:
+    """The parser of the whole command line.
+
+    Args:
+        only: the command that is asked for; the others are then known by their names, and not imported. "" is none.
+    """
     import argparse
 
     parser = argparse.ArgumentParser(
@@ -78,8 +76,11 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="store_true", help="print the versions of kopylite and Python")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
-    for name in COMMANDS:
-        _command(name).add_parser(subparsers)
+    for name, text in COMMANDS.items():
+        if only in (None, name):
+            _command(name).add_parser(subparsers)
+        else:
+            subparsers.add_parser(name, help=text)
     return parser
 
 
@@ -94,7 +95,8 @@ def installed_version() -> str:
 
 
 def _run(arguments: Sequence[str], signals: StopSignals, program: Sequence[str] = ()) -> int:
-    parser = make_parser()
+    # No option of `kopylite` itself takes a value, so the first word is the command.
+    parser = make_parser(next((word for word in arguments if not word.startswith("-")), ""))
     args = parser.parse_args(arguments)
     # For who begins such a process again.
     args.program, args.arguments = program or [sys.executable, "-m", "kopylite"], arguments

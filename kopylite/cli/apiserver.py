@@ -11,6 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from kopylite.cli.commands import COMMANDS
 from kopylite.cli.exitcodes import Exit
 from kopylite.cli.signals import StopSignals
 from kopylite.errors import UsageError
@@ -42,7 +43,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add `apiserver` and its options."""
     parser = subparsers.add_parser(
         "apiserver",
-        help="serve a Kubernetes API from this process, with no cluster",
+        help=COMMANDS["apiserver"],
         description="Serve a Kubernetes API from this process: kubectl, operators and other clients can use it.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

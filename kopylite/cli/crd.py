@@ -8,6 +8,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+from kopylite.cli.commands import COMMANDS
 from kopylite.cli.exitcodes import Exit
 from kopylite.cli.signals import StopSignals
 from kopylite.cli.target import AttributeNotFound, ModuleNotLoaded, load_module
@@ -34,7 +35,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add `crd` and its options."""
     parser = subparsers.add_parser(
         "crd",
-        help="print the CustomResourceDefinitions of your classes",
+        help=COMMANDS["crd"],
         description="Print the CustomResourceDefinitions of an App, of a class, or of every class of a module.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kopylite.cli.commands import COMMANDS
 from kopylite.cli.environment import globs, names, positive_int, seconds, selector
 from kopylite.cli.exitcodes import Exit
 from kopylite.cli.signals import StopSignals
@@ -55,7 +56,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add `doctor` and its options."""
     parser = subparsers.add_parser(
         "doctor",
-        help="find out what is wrong with a cluster, or an operator in it, and what mends it",
+        help=COMMANDS["doctor"],
         description="Look at the way to the API server, at the cluster, and at an operator in it.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from kopylite.cli.commands import COMMANDS
 from kopylite.cli.doctor import add_connection_options, connection_of, count_option, duration_option, played
 from kopylite.cli.doctor import namespaces_option as namespaces
 from kopylite.cli.exitcodes import Exit
@@ -42,7 +43,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     form = argparse.RawDescriptionHelpFormatter
     parser = subparsers.add_parser(
         "finalizers",
-        help="list what waits for finalizers, and remove one that nobody will",
+        help=COMMANDS["finalizers"],
         description="Objects that carry finalizers.",
         epilog=EPILOG,
         formatter_class=form,

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from kopylite.cli.commands import COMMANDS
 from kopylite.cli.exitcodes import Exit
 from kopylite.cli.signals import StopSignals
 from kopylite.errors import UsageError
@@ -34,7 +35,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add `init` and its options."""
     parser = subparsers.add_parser(
         "init",
-        help="write a new project: operator, tests, image, manifests",
+        help=COMMANDS["init"],
         description="Write a complete small project: a resource, its operator, tests, Dockerfile, manifests, CI.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kopylite.cli.commands import COMMANDS
 from kopylite.cli.environment import count, globs, names, positive_int, selector
 from kopylite.cli.exitcodes import Exit
 from kopylite.cli.signals import StopSignals
@@ -41,7 +42,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add `manifests` and its options."""
     parser = subparsers.add_parser(
         "manifests",
-        help="write the manifests of an operator, with the least rights",
+        help=COMMANDS["manifests"],
         description="Print or write CRDs, RBAC, Deployment and all that belongs to it.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

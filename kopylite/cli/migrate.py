@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kopylite.cli.commands import COMMANDS
 from kopylite.cli.exitcodes import Exit
 from kopylite.cli.kopfobjects import add_command, run_command
 from kopylite.cli.signals import StopSignals
@@ -39,7 +40,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     form = argparse.RawDescriptionHelpFormatter
     parser = subparsers.add_parser(
         "migrate",
-        help="move an operator over from kopf",
+        help=COMMANDS["migrate"],
         description="Move an operator over from kopf.",
         epilog=EPILOG,
         formatter_class=form,

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from kopylite.cli.commands import COMMANDS
 from kopylite.cli.exitcodes import Exit
 from kopylite.cli.signals import StopSignals
 from kopylite.errors import UsageError
@@ -24,7 +25,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add `models` and its options."""
     parser = subparsers.add_parser(
         "models",
-        help="print pydantic models for foreign CRDs",
+        help=COMMANDS["models"],
         description="Print Python source with pydantic models for CustomResourceDefinitions: one module for all.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

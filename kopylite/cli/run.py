@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kopylite.cli.commands import COMMANDS
 from kopylite.cli.election import add_election_options, election_options
 from kopylite.cli.environment import OptionGroup, choice, globs, positive_int, selector, unknown_variables
 from kopylite.cli.exitcodes import Exit
@@ -71,7 +72,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add `run` and its options."""
     parser = subparsers.add_parser(
         "run",
-        help="run an operator",
+        help=COMMANDS["run"],
         description="Run the App of a module against the cluster of the kubeconfig, or of the pod it runs in.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -10,6 +10,7 @@ from pathlib import Path
 from signal import Signals
 from typing import TYPE_CHECKING
 
+from kopylite.cli.commands import COMMANDS
 from kopylite.cli.environment import positive_int, seconds
 from kopylite.cli.exitcodes import Exit
 from kopylite.cli.signals import StopSignals
@@ -58,7 +59,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add `sweep` and its options."""
     parser = subparsers.add_parser(
         "sweep",
-        help="find the crash, the stale read and the lost event before production does",
+        help=COMMANDS["sweep"],
         description="Run the App of a module through a scenario, with a fault at each place where one can be.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

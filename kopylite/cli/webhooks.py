@@ -6,6 +6,7 @@ import argparse
 import sys
 from typing import Any
 
+from kopylite.cli.commands import COMMANDS
 from kopylite.cli.environment import OptionGroup
 from kopylite.cli.exitcodes import Exit
 from kopylite.cli.signals import StopSignals
@@ -28,7 +29,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add `webhooks` and its options."""
     parser = subparsers.add_parser(
         "webhooks",
-        help="print the webhook configurations of an operator",
+        help=COMMANDS["webhooks"],
         description="Print the webhook configurations of an App, and the Service that leads to it.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
