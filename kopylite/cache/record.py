@@ -69,7 +69,7 @@ class Record(Struct, frozen=True, eq=False, gc=False):
     def creation_timestamp(self) -> str:
         """Decoded from the body at each call; "" where it can't be read."""
         try:
-            return _decode_annotated(self.body).metadata.creation_timestamp
+            return _decode_annotated(self.body).metadata.creation_timestamp or ""
         except Exception:
             return ""
 
@@ -96,6 +96,9 @@ class BadFrame(StreamBroken):
     """Bytes in a list or watch that are no object of the API: cut, garbled, or from something that is no server."""
 
 
+_ABSENT: Final = Raw()
+
+
 class _Metadata(Struct, gc=False, rename="camel"):
     name: str = ""
     namespace: str | None = None
@@ -103,10 +106,10 @@ class _Metadata(Struct, gc=False, rename="camel"):
     resource_version: str = ""
     generation: int | None = None
     deletion_timestamp: str | None = None
-    labels: Raw = Raw()
-    owner_references: Raw = Raw()
-    finalizers: Raw = Raw()
-    managed_fields: Raw = Raw()
+    labels: Raw = _ABSENT
+    owner_references: Raw = _ABSENT
+    finalizers: Raw = _ABSENT
+    managed_fields: Raw = _ABSENT
 
 
 class _Object(Struct, gc=False, rename="camel"):
@@ -125,7 +128,7 @@ class _Frame(Struct, gc=False):
 
 class _Annotations(Struct, gc=False, rename="camel"):
     annotations: dict[str, str] | None = None
-    creation_timestamp: str = ""
+    creation_timestamp: str | None = None  # null in a bookmark of a built-in kind, before Kubernetes 1.34
     resource_version: str = ""
 
 
@@ -173,11 +176,11 @@ class RecordDecoder:
         Raises:
             BadFrame: it is none of these.
         """
-        start = line.find(_OBJECT, 0, 40)
-        word = _HEADS.get(line[:start]) if start > 0 else None
+        head, _, rest = line.partition(_OBJECT)
+        word = _HEADS.get(head)
         if word is not None:
             try:
-                return word, self._record(line, start + len(_OBJECT), len(line) - 1)
+                return word, self._record(rest[:-1])
             except Exception:
                 pass  # perhaps only spelled in another way
         return read(self._any_frame, line, _no_event)
@@ -237,7 +240,7 @@ class RecordDecoder:
             Exception: it doesn't even say its name.
         """
         try:
-            return self._record(body, 0, len(body))
+            return self._record(body)
         except Exception:
             parts = members(body)
             metadata = members(parts["metadata"])
@@ -265,46 +268,41 @@ class RecordDecoder:
             _text_of(parts),
         )
 
-    def _record(self, text: bytes, start: int, end: int) -> Record:
-        """The record of the object at text[start:end]; ValueError if there is none."""
-        whole = memoryview(text)[start:end]
-        decoded = _decode_object(whole)
+    def _record(self, text: bytes) -> Record:
+        """The record of an object; some exception if it is none, or an odd one. Most of the work of a watch: what is
+        absent, as labels and owners often are, costs no call."""
+        decoded = _decode_object(text)
         metadata = decoded.metadata
         if not metadata.name:
             raise ValueError("an object without a name")
-        self._check_kind(decoded.kind)
-        namespace = metadata.namespace or ""
+        if decoded.kind not in self._kinds:
+            self._check_kind(decoded.kind)
+        namespace, labels = metadata.namespace or "", metadata.labels
+        owners, finalizers = metadata.owner_references, metadata.finalizers
         return Record(
             self._namespaces.setdefault(namespace, namespace),
             metadata.name,
             metadata.uid,
             metadata.resource_version,
             metadata.generation or 0,
-            self._labels(metadata.labels),
-            self._owners(metadata.owner_references),
-            self._finalizers(metadata.finalizers),
+            None if labels is _ABSENT else self._labels(labels),
+            () if owners is _ABSENT else self._owners(owners),
+            () if finalizers is _ABSENT else self._finalizers(finalizers),
             metadata.deletion_timestamp,
-            self._body(text, whole, start, end, decoded),
+            self._body(text, decoded),
         )
 
     def _check_kind(self, kind: str) -> None:
         if kind not in self._kinds:
             raise ValueError(f"an object of kind {show(kind)}")
 
-    def _body(self, text: bytes, whole: memoryview, start: int, end: int, decoded: _Object) -> bytes:
+    def _body(self, text: bytes, decoded: _Object) -> bytes:
         if self._metadata_only:
-            metadata_text = bytes(_decode_raw_metadata(whole).metadata)
-            text = b"".join((self._head, b'"metadata":', metadata_text, b"}"))
-            whole, start, end = memoryview(text), 0, len(text)
-        managed = memoryview(decoded.metadata.managed_fields).nbytes
-        cut_from, cut_to = _managed_fields_span(text, start, end, managed) if managed else (end, end)
-        if cut_from < 0:
-            whole = memoryview(_rebuilt_without_managed_fields(whole))
-            text, start, end = bytes(whole), 0, len(whole)
-            cut_from = cut_to = end
-        if decoded.kind or self._metadata_only:
-            return b"".join((text[start:cut_from], text[cut_to:end]))
-        return b"".join((self._head, text[start + 1 : cut_from], text[cut_to:end]))
+            text = b"".join((self._head, b'"metadata":', bytes(_decode_raw_metadata(text).metadata), b"}"))
+        managed = decoded.metadata.managed_fields
+        if managed is not _ABSENT:
+            text = _without_managed_fields(text, memoryview(managed).nbytes)
+        return text if decoded.kind or self._metadata_only else self._head + text[1:]
 
 
 class _Interned(Generic[V]):
@@ -369,23 +367,17 @@ def _no_event(line: bytes, error: Exception) -> BadFrame:
     return BadFrame(f"not a watch event: {say(error)}: {len(line)} bytes")
 
 
-def _managed_fields_span(text: bytes, start: int, end: int, size: int) -> tuple[int, int]:
-    """Where metadata.managedFields (a value of `size` bytes) and one comma beside it lie; (-1, -1) if unsure.
-
-    Unsure: the same key with a list occurs a second time somewhere in the object, or the text is spaced out.
-    """
-    at = text.find(_MANAGED_FIELDS, start, end)
-    if at < 0:
-        return -1, -1
+def _without_managed_fields(text: bytes, size: int) -> bytes:
+    """An object less its metadata.managedFields, a value of `size` bytes, and one comma beside it."""
+    at = text.find(_MANAGED_FIELDS)
+    if at < 0 or text.find(_MANAGED_FIELDS, at + 1) >= 0:
+        # The text is spaced out, or the same key with a list occurs a second time somewhere in the object.
+        decoded = msgspec.json.decode(text)
+        decoded["metadata"].pop("managedFields", None)
+        return bytes(memoryview(msgspec.json.encode(decoded)))  # the encoder's own bytes hold more than they show
     after = at + len(_MANAGED_FIELDS) - 1 + size
-    if text.find(_MANAGED_FIELDS, at + 1, end) >= 0:
-        return -1, -1
     if text[at - 1] == ord(","):
-        return at - 1, after
-    return (at, after + 1) if text[after] == ord(",") else (at, after)
-
-
-def _rebuilt_without_managed_fields(whole: memoryview) -> bytes:
-    decoded = msgspec.json.decode(whole)
-    decoded["metadata"].pop("managedFields", None)
-    return bytes(memoryview(msgspec.json.encode(decoded)))  # the encoder's own bytes hold more memory than they show
+        at -= 1
+    elif text[after] == ord(","):
+        after += 1
+    return text[:at] + text[after:]

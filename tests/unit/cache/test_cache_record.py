@@ -37,6 +37,12 @@ def test_a_bookmark_tells_its_version_and_whether_it_ends_the_initial_state() ->
     assert decoder.frame(line("BOOKMARK", plain)) == ("BOOKMARK", Bookmark("8", True))
 
 
+def test_a_bookmark_of_a_built_in_kind_has_no_creation_time_and_says_so() -> None:
+    # As kube-apiserver writes it up to 1.33.
+    pod = {"kind": "Pod", "apiVersion": "v1", "metadata": {"resourceVersion": "7", "creationTimestamp": None}}
+    assert RecordDecoder(POD).frame(line("BOOKMARK", pod)) == ("BOOKMARK", Bookmark("7", False))
+
+
 def test_an_error_is_the_exception_that_its_status_stands_for() -> None:
     word, error = RecordDecoder(POD).frame(line("ERROR", {"kind": "Status", "code": 410, "reason": "Expired"}))
     assert word == "ERROR"
