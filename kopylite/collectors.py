@@ -1,24 +1,21 @@
-"""Collectors: what the metrics are made of, and a registry that answers whatever the collectors of the user do."""
+"""Collectors: what the metrics are made of.
+
+prometheus_client is imported when somebody scrapes: it brings two HTTP servers along, 1.4 MiB.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING
 
-from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
-from prometheus_client.exposition import choose_encoder
-from prometheus_client.registry import Collector
-
-from kopylite.boundary import COLLECTOR, Guard, say, show
-from kopylite.clock import SYSTEM_CLOCK
-from kopylite.errors import RegistrationError
-from kopylite.leaderelection import MembershipStatistics
 from kopylite.observers import ClientObserver
 
-Encoder = Callable[[Any], bytes]
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
+    from kopylite.leaderelection import MembershipStatistics
 
 _MEMBERSHIP_GAUGES = (
     ("kopylite_shard_replicas", "Replicas that share the work, as this process sees them", "replicas"),
@@ -29,13 +26,13 @@ _MEMBERSHIP_GAUGES = (
 
 # client-go's own bounds, in seconds.
 REQUEST_BUCKETS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
-# Ends a text in the OpenMetrics format.
-END = b"# EOF\n"
 
 Labels = tuple[str, ...]
 
 
 def counter(name: str, text: str, labels: Labels, rows: Iterable[tuple[Labels, float]]) -> Metric:
+    from prometheus_client.core import CounterMetricFamily
+
     family = CounterMetricFamily(name, text, labels=labels)
     for values, value in rows:
         family.add_metric(values, value)
@@ -43,6 +40,8 @@ def counter(name: str, text: str, labels: Labels, rows: Iterable[tuple[Labels, f
 
 
 def gauge(name: str, text: str, labels: Labels, rows: Iterable[tuple[Labels, float]]) -> Metric:
+    from prometheus_client.core import GaugeMetricFamily
+
     family = GaugeMetricFamily(name, text, labels=labels)
     for values, value in rows:
         family.add_metric(values, value)
@@ -50,6 +49,8 @@ def gauge(name: str, text: str, labels: Labels, rows: Iterable[tuple[Labels, flo
 
 
 def histograms(name: str, text: str, labels: Labels, rows: Iterable[tuple[Labels, Histogram]]) -> Metric:
+    from prometheus_client.core import HistogramMetricFamily
+
     family = HistogramMetricFamily(name, text, labels=labels)
     for values, histogram in rows:
         family.add_metric(values, histogram.buckets(), histogram.total)
@@ -74,73 +75,6 @@ class Histogram:
         """Cumulative, as the exposition format wants them."""
         names = [*(f"{bound:g}" for bound in self.bounds), "+Inf"]
         return list(zip(names, accumulate(self.counts), strict=True))
-
-
-class GuardedRegistry(CollectorRegistry):
-    """Has the figures of the process. A collector that fails, or gives what can't be written down, is left out of that
-    scrape, and told of in the log, once per cause.
-
-    Args:
-        on_failure: told the name of each collector that failed.
-    """
-
-    def __init__(self, on_failure: Callable[[str], None] = lambda name: None) -> None:
-        super().__init__(auto_describe=True)
-        self._on_failure = on_failure
-        self._guards: dict[Collector, Guard[[Encoder], bytes]] = {}
-        ProcessCollector(registry=self)
-        PlatformCollector(registry=self)
-        GCCollector(registry=self)
-
-    def register(self, collector: Collector) -> None:
-        super().register(collector)
-        name = type(collector).__name__
-
-        def write(encode: Encoder) -> bytes:
-            return encode(_Only([*collector.collect()]))
-
-        self._guards[collector] = Guard(
-            COLLECTOR,
-            write,
-            name=name,
-            now=SYSTEM_CLOCK.monotonic,
-            observe=lambda result: self._on_failure(name),
-        )
-
-    def include(self, collector: Collector) -> None:
-        """Show a collector of the user until it is unregistered.
-
-        Raises:
-            RegistrationError: it has a metric of a name that is taken, or cannot say which it has.
-        """
-        try:
-            self.register(collector)
-        except Exception as error:
-            raise RegistrationError(
-                f"app.metrics: {show(collector)} cannot be shown beside the others: {say(error)}. The names of metrics "
-                "are unique in a process, and kopylite has some itself; begin yours with the name of the app"
-            ) from error
-
-    def unregister(self, collector: Collector) -> None:
-        super().unregister(collector)
-        del self._guards[collector]
-
-    def exposition(self, accept: str = "") -> tuple[bytes, str]:
-        """The body of a scrape and its content type, in the format that the Accept header asks for."""
-        encode, content_type = choose_encoder(accept)
-        parts = [guard.call(lambda: "a scrape", b"", encode) for guard in [*self._guards.values()]]
-        whole = b"".join(part.removesuffix(END) for part in parts)
-        return whole + END if content_type.startswith("application/openmetrics-text") else whole, content_type
-
-
-class _Only:
-    """What an encoder needs of a registry."""
-
-    def __init__(self, families: list[Metric]) -> None:
-        self._families = families
-
-    def collect(self) -> list[Metric]:
-        return self._families
 
 
 class ClientMetrics(ClientObserver):
@@ -238,23 +172,3 @@ class ElectionMetrics:
             text = "How often the part of this process was planned anew: a replica came or went, or a part moved"
             rows = [((name,), now.rebalances) for name, now in memberships]
             yield counter("kopylite_shard_rebalances_total", text, ("name",), rows)
-
-
-class ProcessMetrics(Collector):
-    """The numbers of the processes that a parent keeps.
-
-    Args:
-        numbers: of each its number, whether it answers, and how often it was begun again.
-    """
-
-    def __init__(self, numbers: Callable[[], Sequence[tuple[str, bool, int]]]) -> None:
-        self._numbers = numbers
-
-    def collect(self) -> Iterator[Metric]:
-        """Called by prometheus_client at each scrape."""
-        now = self._numbers()
-        text = "1: the process runs and has answered this scrape"
-        yield gauge("kopylite_child_up", text, ("child",), [((number,), up) for number, up, _ in now])
-        text = "How often the process was begun again after it had ended by itself"
-        rows = [((number,), restarts) for number, _, restarts in now]
-        yield counter("kopylite_child_restarts_total", text, ("child",), rows)

@@ -10,17 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-
-from prometheus_client.core import Metric
-from prometheus_client.registry import Collector
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, cast
 
 from kopylite.boundary import COLLECTOR, INDEX
 from kopylite.cache import InformerStatistics, Scope
 from kopylite.collectors import (
     ClientMetrics,
     ElectionMetrics,
-    GuardedRegistry,
     Histogram,
     Labels,
     WebhookMetrics,
@@ -30,6 +27,12 @@ from kopylite.collectors import (
 )
 from kopylite.observers import InformerObserver, QueueObserver, ReconcileObserver
 from kopylite.workqueue import QueueStatistics
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+    from prometheus_client.registry import Collector
+
+    from kopylite.registry import GuardedRegistry
 
 # controller-runtime's and client-go's own bounds, in seconds.
 RECONCILE_BUCKETS = (
@@ -173,11 +176,8 @@ class ControllerMetrics:
         return dict.fromkeys(map(str, sorted(self.priorities)), 0) | found
 
 
-class Metrics(Collector):
-    """All numbers of one Manager, in a registry of its own.
-
-    User code may register more in `registry`; a collector that fails is left out, and the others are shown.
-    """
+class Metrics:
+    """All numbers of one Manager, in a registry of its own. It is a collector by what it can, not by its class."""
 
     def __init__(self) -> None:
         self.client = ClientMetrics()
@@ -194,8 +194,15 @@ class Metrics(Collector):
         self.namespaces: Callable[[], Mapping[str, int]] = dict
         # Of the tasks of all Apps: their names, and whether they run.
         self.tasks: Callable[[], Sequence[tuple[str, bool]]] = tuple
-        self.registry = GuardedRegistry(partial(self.call_failed, COLLECTOR.what))
-        self.registry.register(self)
+
+    @cached_property
+    def registry(self) -> GuardedRegistry:
+        """User code may register more in it; a collector that fails is left out, and the others are shown."""
+        from kopylite.registry import GuardedRegistry
+
+        registry = GuardedRegistry(partial(self.call_failed, COLLECTOR.what))
+        registry.register(cast("Collector", self))
+        return registry
 
     def controller(self, name: str, workers: int) -> ControllerMetrics:
         """The numbers of a controller. Set its `statistics` once the controller's queue exists."""

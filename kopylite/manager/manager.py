@@ -52,10 +52,11 @@ from kopylite.manager.recorded import RecordedTransport, RequestRecorder
 from kopylite.manager.webhooks import hook_config, served, webhook_service
 from kopylite.metrics import Metrics
 from kopylite.observers import ClientObserver
-from kopylite.serving import Address, Answer, Check, HttpServer, Query, guarded, probe, servers_of, wants
+from kopylite.serving import Address, Answer, Check, Query, guarded, probe, servers_of, wants
 from kopylite.troubleshooting import Trouble
 
 if TYPE_CHECKING:
+    from kopylite.serving import HttpServer
     from kopylite.webhooks.service import WebhookService
 
 logger = logging.getLogger("kopylite.manager")
@@ -123,6 +124,8 @@ class Manager:
         self._stall = StallWatch(on_lag=self.metrics.loop_lag.observe, clock=clock)
         self._ask = guarded(clock.monotonic)
         self._servers = self._plan_servers()
+        if any("/metrics" in server.paths for server in self._servers):
+            _ = self.metrics.registry  # made now: its library is not loaded while the event loop runs
         self._parts: Assembly | None = None
         self.webhooks: WebhookService | None = None
         self._started = False

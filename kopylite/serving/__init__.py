@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kopylite.serving.address import OFF, Address, parse_address
+    from kopylite.serving.plan import servers_of
     from kopylite.serving.postserver import PostHandler, PostServer
     from kopylite.serving.probes import Check, guarded, probe, wants
     from kopylite.serving.routes import Answer, Query, RouteHandler
-    from kopylite.serving.server import HttpServer, servers_of
+    from kopylite.serving.server import HttpServer
 else:
     from kopylite.lazily import found_in
 
@@ -17,10 +18,11 @@ else:
         __name__,
         {
             "kopylite.serving.address": "OFF Address parse_address",
+            "kopylite.serving.plan": "servers_of",
             "kopylite.serving.postserver": "PostHandler PostServer",
             "kopylite.serving.probes": "Check guarded probe wants",
             "kopylite.serving.routes": "Answer Query RouteHandler",
-            "kopylite.serving.server": "HttpServer servers_of",
+            "kopylite.serving.server": "HttpServer",
         },
     )
 

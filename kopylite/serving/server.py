@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from aiohttp import web
 
-from kopylite.serving.address import Address, parse_address
+from kopylite.serving.address import Address
 from kopylite.serving.listener import LimitedServer, Listener
 from kopylite.serving.routes import Answer, Query, RouteHandler
 
@@ -60,24 +60,6 @@ class HttpServer(Listener):
             logger.exception("the answer to GET %s failed", path)
             answer = _text(500, _REASONS[500])
         return _response(answer)
-
-
-def servers_of(*wanted: tuple[str, str, Mapping[str, RouteHandler]]) -> list[HttpServer]:
-    """One server for each address; an address that is named twice has the routes of both.
-
-    Args:
-        wanted: what the user sets an address with, the address as text, and its routes; none for "off".
-
-    Raises:
-        UsageError: an address is none.
-    """
-    routes: dict[Address, dict[str, RouteHandler]] = {}
-    settings: dict[Address, list[str]] = {}
-    for setting, text, more in wanted:
-        if (address := parse_address(text)) is not None:
-            routes.setdefault(address, {}).update(more)
-            settings.setdefault(address, []).append(setting)
-    return [HttpServer(address, routes[address], " and ".join(settings[address])) for address in routes]
 
 
 def _refusal(status: int) -> web.Response:

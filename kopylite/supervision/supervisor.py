@@ -13,18 +13,22 @@ from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import anyio
 import anyio.abc
 
 from kopylite.clock import SYSTEM_CLOCK, Clock
-from kopylite.collectors import GuardedRegistry, ProcessMetrics
-from kopylite.serving import Address, Answer, Check, HttpServer, Query, guarded, probe, servers_of
+from kopylite.registry import GuardedRegistry, ProcessMetrics
+from kopylite.serving import Address, Answer, Check, Query, guarded, probe, servers_of
 from kopylite.supervision.child import ProcessPlace
 from kopylite.supervision.exposition import merged
 from kopylite.supervision.process import SupervisedProcess, end_of
 from kopylite.supervision.restarts import GIVE_UP, STEADY
+
+if TYPE_CHECKING:
+    from kopylite.serving import HttpServer
 
 logger = logging.getLogger("kopylite.supervision")
 

@@ -23,6 +23,7 @@ from kopylite.metrics import (
     Metrics,
 )
 from kopylite.objects import Kind
+from kopylite.registry import GuardedRegistry
 from kopylite.workqueue import QueueStatistics
 
 QUIET = QueueStatistics(
@@ -247,6 +248,15 @@ def test_a_collector_that_fails_is_left_out_and_the_others_are_shown(
     assert 'kopylite_calls_total{call="metrics collector",controller="",function="Broken",result="error"}' in text
     assert len(caplog.messages) == 1
     assert caplog.messages[0].startswith("metrics collector Broken failed on a scrape: ")
+
+
+def test_the_registry_is_one_and_has_what_was_counted_before() -> None:
+    metrics = Metrics()
+    metrics.skipped = 2
+    registry = metrics.registry
+    assert isinstance(registry, GuardedRegistry)
+    assert metrics.registry is registry
+    assert registry.get_sample_value("kopylite_skipped_objects_total") == 2
 
 
 def test_a_collector_that_was_taken_out_is_not_asked_any_more() -> None:
