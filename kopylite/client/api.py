@@ -264,10 +264,11 @@ class Api:
                 listener.doubted(resource.kind, key, late=True)
             raise
         if response.status < 300:
+            of_delete, found = request.method == "DELETE", None
             if listener is not None:
-                self._book(listener, resource.kind, key, response.body, of_delete=request.method == "DELETE")
-            if subresource is None and request.method != "DELETE":
-                check_kind(response.body, resource.kind.kind)
+                found = self._book(listener, resource.kind, key, response.body, of_delete=of_delete)
+            if subresource is None and not of_delete:
+                check_kind(response.body, resource.kind.kind, found)
             return response.body
         # A gateway's answer says nothing about the server's. A refusal that comes of what is stored shows that this is
         # newer than what was read, or that a first try was carried out (the HTTP library repeats a PUT and a DELETE
@@ -278,10 +279,10 @@ class Api:
             listener.doubted(resource.kind, key, late=late)
         raise await self._refusal(request, resource, response, key, subresource)
 
-    def _book(self, listener: WriteListener, kind: Kind, key: ObjectKey, body: bytes, *, of_delete: bool) -> None:
-        """Tell what the answer to a write says."""
+    def _book(self, listener: WriteListener, kind: Kind, key: ObjectKey, body: bytes, *, of_delete: bool) -> str:
+        """Tell what the answer to a write says; returns the kind of what it holds."""
         try:
-            (found, gone) = decode_change(body, of_delete=of_delete)
+            found, gone, answered = decode_change(body, of_delete=of_delete)
         except StreamBroken:
             listener.doubted(kind, key, late=False)
             raise
@@ -291,6 +292,7 @@ class Api:
             listener.written(kind, ObjectKey(found.namespace, found.name), found.uid, found.resource_version)
         else:
             listener.doubted(kind, key, late=False)
+        return answered
 
     async def _refusal(
         self,

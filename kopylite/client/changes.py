@@ -53,8 +53,9 @@ def field_of(obj: Any) -> Field:
 def merge_change(obj: Any, patch: Mapping[str, Any]) -> Edit:
     """The change that a JSON merge patch is. A list in it is the whole list, as merge patches have it."""
     stored, field, desired = as_read(obj), field_of(obj), wire_value(patch, name=f"{kind_of(obj)} {key_of(obj)}")
-    lists = [part for part in parts_of(desired) if isinstance(part, list)]
-    literal = {id(part): part for found in lists for part in parts_of(found)}
+    literal: dict[int, Any] = {}
+    for found in _lists(desired):
+        literal |= parts_of(found)
     merged = Overlay(literal, partial=True).merge(stored, desired, field)
     return Edit(field, stored, merged, lambda newer: merge_change(newer, patch))
 
@@ -77,8 +78,9 @@ def status_change(obj: Any, status: Any, *, exact: bool = False) -> Edit:
     if status is own and bytes_of(obj) is None:
         stored = {name: part for name, part in stored.items() if name != "status"}
     desired, literal = _desired(obj, status, own, stored.get("status") or {}, whole=whole)
-    lists = [part for part in parts_of(desired) if isinstance(part, list)]
-    literal |= {id(part): part for found in lists for element in found for part in parts_of(element)}
+    for found in _lists(desired):
+        for element in found:
+            literal |= parts_of(element)
     before = stored.get("status") or {}
     merged = Overlay(literal, partial=True).merge(before, desired, field.child("status"))
     # The object's own status, as it was read, asks for nothing.
@@ -92,14 +94,13 @@ def _desired(
 ) -> tuple[dict[str, Any], dict[int, Any]]:
     """A status in wire form, and its literal parts."""
     if isinstance(status, dict):
-        literal = {id(part): part for part in parts_of(status if whole else own)}
-        return status, literal
+        return status, parts_of(status if whole else own)
     if isinstance(status, Mapping):
         copy = dict(status)
-        return copy, {id(part): part for part in parts_of(copy)} if whole else {}
+        return copy, parts_of(copy) if whole else {}
     if status is own:
         desired = wire_of(obj).get("status") or {}
-        literal = {id(part): part for part in parts_of(desired)}
+        literal = parts_of(desired)
         raw = bytes_of(obj)
         if raw is not None:
             seen = wire_of(adapter_like(obj).decode(raw)).get("status") or {}
@@ -113,6 +114,10 @@ def _desired(
     desired = to_wire(status, nulls=not whole)
     # A map in a model is all of it: what is not in it (any more) goes.
     return desired, {id(wire): wire for part, wire in paired(status, desired) if whole or isinstance(part, dict)}
+
+
+def _lists(value: Any) -> list[list[Any]]:
+    return [part for part in parts_of(value).values() if isinstance(part, list)]
 
 
 def bound(obj: Any, patch: Any, patch_type: PatchType, subresource: str | None) -> tuple[Any, PatchType]:

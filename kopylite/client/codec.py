@@ -141,15 +141,19 @@ def _group(api_version: str) -> str | None:
     return api_version.rpartition("/")[0] or None
 
 
-def check_kind(body: bytes, kind: str) -> None:
+def check_kind(body: bytes, kind: str, found: str | None = None) -> None:
     """Of an answer that has to be an object of this kind.
+
+    Args:
+        found: the kind in it, where that has been read already.
 
     Raises:
         ApiError: it is a Status that says no, which a gateway may send with a code that says yes (as in client-go).
         StreamBroken: it is no object, or one of another kind. Taken for an object, it would be one without any
             fields, or somebody else's.
     """
-    found = read(_kind_in, body, partial(_broken, "object"))
+    if found is None:
+        found = read(_kind_in, body, partial(_broken, "object"))
     if found == "Status" and kind != "Status":
         status = json_object(body)
         if status.get("status") == "Failure":
@@ -238,10 +242,12 @@ class WriteAnswer(NamedTuple):
     Attributes:
         identity: of the object; without a uid the answer does not say what became of it.
         gone: it is no more.
+        kind: of the object, or Status.
     """
 
     identity: ObjectIdentity
     gone: bool
+    kind: str = ""
 
 
 _decode_change = msgspec.json.Decoder(_Change).decode
@@ -272,11 +278,11 @@ def _change(body: bytes, *, of_delete: bool) -> WriteAnswer:
     meta = found.metadata
     if found.kind == "Status":
         uid = (msgspec.json.decode(found.details, type=_Details).uid if bytes(found.details) else None) or ""
-        return WriteAnswer(ObjectIdentity(uid=uid), of_delete)
+        return WriteAnswer(ObjectIdentity(uid=uid), of_delete, found.kind)
     waits = bool(meta.finalizers) or (meta.deletion_grace_period_seconds or 0) > 0
     if found.kind == "Namespace" and bytes(found.spec):
         waits = waits or bool(msgspec.json.decode(found.spec, type=_NamespaceSpec).finalizers)
-    return WriteAnswer(meta, not waits and (of_delete or meta.deletion_timestamp is not None))
+    return WriteAnswer(meta, not waits and (of_delete or meta.deletion_timestamp is not None), found.kind)
 
 
 def decode_object(body: bytes) -> dict[str, Any]:

@@ -95,7 +95,7 @@ class Draft:
         obj = self._obj
         is_dict, is_new = isinstance(obj, dict), "uid" not in self.stored["metadata"]
         as_read = {} if is_dict or is_new else self.adapter.encode(obj)
-        handed_out = {id(part): part for part in parts_of(obj)}
+        handed_out = parts_of(obj)
         returned = edit(obj)
         if inspect.iscoroutine(returned):
             returned.close()

@@ -8,7 +8,7 @@ known but its metadata and, by convention, `status.conditions`.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import cache, cached_property
 from importlib import resources
@@ -45,6 +45,9 @@ class Field:
         self.zero = bool(facts.get("zero"))
         self.retain = bool(facts.get("retain"))
         self.assigned = bool(facts.get("assigned"))
+        self._defaults: Sequence[Any] = facts.get("defaults", ())
+        self._like: str | None = facts.get("like")
+        self._has_fields = "of" in facts
         self._children: dict[str, Field] = {}
 
     @cached_property
@@ -55,7 +58,7 @@ class Field:
 
     def child(self, name: str) -> Field:
         """A field of this struct, or a value of this map."""
-        if "of" not in self._facts:
+        if not self._has_fields:
             return self.each
         field = self._children.get(name)
         if field is None:
@@ -69,9 +72,9 @@ class Field:
         Args:
             beside: the struct that it is a field of.
         """
-        if value in self._facts.get("defaults", ()) or (self.zero and value in ("", 0)):
+        if value in self._defaults or (self.zero and value in ("", 0)):
             return True
-        return "like" in self._facts and beside.get(self._facts["like"]) == value
+        return self._like is not None and beside.get(self._like) == value
 
     def key_of(self, element: Any) -> Any:
         """What tells an element of a keyed list from the others; None: it has no key."""
@@ -79,6 +82,8 @@ class Field:
             return element if isinstance(element, str | int | float) else None
         if not isinstance(element, dict):
             return None
+        if len(self.keys) == 1 and (only := element.get(self.keys[0])):  # as most are
+            return (str(only),)
         parts = [element.get(name) or self.each.child(name).only_default for name in self.keys]
         return None if parts[0] is None else tuple(map(str, parts))
 
@@ -90,8 +95,7 @@ class Field:
     @property
     def only_default(self) -> Any:
         """The default of a field that has just one; else None."""
-        defaults = self._facts.get("defaults", ())
-        return defaults[0] if len(defaults) == 1 else None
+        return self._defaults[0] if len(self._defaults) == 1 else None
 
     def same(self, stored: Any, desired: Any) -> bool:
         """Whether the server takes two scalars for one: type by type, but for quantities and times."""
@@ -105,7 +109,7 @@ class Field:
         if "time" in self._facts and isinstance(stored, str) and isinstance(desired, str):
             return _same(_second if self._facts["time"] == 0 else datetime.fromisoformat, stored, desired)
         # An empty value is no value, and then the server takes its own.
-        own = self.assigned or stored in self._facts.get("defaults", ())
+        own = self.assigned or stored in self._defaults
         return self.zero and desired in ("", 0) and own
 
 

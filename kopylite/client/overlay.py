@@ -20,6 +20,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from kopylite.client.codec import encode
 from kopylite.client.fields import SERVERS_OWN, Field
 from kopylite.objects.wirevalues import wire_value
 
@@ -90,51 +91,51 @@ class Overlay:
         return stored if field.same(None if stored is ABSENT else stored, desired) else desired
 
     def _dict(self, stored: Any, desired: Any, field: Field, named: Names, others: Names) -> Any:
-        merged = dict(stored)
+        merged = stored  # until something differs
         bare = not named and not others
         for name, value in desired.items():
             old = stored.get(name, ABSENT)
             if type(value) in _PLAIN and type(old) is type(value) and value == old:
                 continue  # as most are
-            mine = NONE if bare else named.get(f"f:{name}") or NONE
-            theirs = NONE if bare else others.get(f"f:{name}") or NONE
+            mine = theirs = NONE
+            if not bare:
+                mine, theirs = named.get(f"f:{name}") or NONE, others.get(f"f:{name}") or NONE
             if not mine and self._others is not NONE and isinstance(old, dict) and f"f:{name}" not in others:
                 # managedFields name an atomic map (a nodeSelector) alone, and that is all in it.
                 mine = {f"f:{inner}": NONE for inner in old} if f"f:{name}" in named else NONE
             new = self._value(old, value, field.child(name), mine, theirs)
-            if new is ABSENT:
-                merged.pop(name, None)
-            elif new is not old:
-                merged[name] = new
+            if new is not old:
+                merged = _with(merged, stored, name, new)
         literal = id(desired) in self._literal
-        for name in stored.keys() - desired.keys():
-            if literal:
-                if stored[name] is not None:
-                    del merged[name]
-            else:
-                self._leave_out(merged, name, field.child(name), named, others)
-        if merged.keys() == stored.keys() and all(merged[name] is stored[name] for name in stored):
-            return stored
+        for name, old in stored.items():
+            if name in desired:
+                continue
+            new = old
+            if not literal:
+                new = self._leave_out(name, old, merged, field.child(name), named, others)
+            elif old is not None:
+                new = ABSENT
+            if new is not old:
+                merged = _with(merged, stored, name, new)
         # Of a union nothing may be left that belongs to what it was before: upstream marks such fields with
         # patchStrategy=retainKeys (a Deployment's strategy, a volume's source), and validation refuses two members.
-        return {name: merged[name] for name in merged if name in desired} if field.retain else merged
+        if field.retain and merged is not stored:
+            return {name: merged[name] for name in merged if name in desired}
+        return merged
 
-    def _leave_out(self, merged: dict[str, Any], name: str, field: Field, named: Names, others: Names) -> None:
+    def _leave_out(
+        self, name: str, value: Any, beside: dict[str, Any], field: Field, named: Names, others: Names
+    ) -> Any:
         """A stored field that is not desired (any more): it stays, unless it was this operator's."""
-        step, value = f"f:{name}", merged[name]
-        if self._partial or value is None or name in SERVERS_OWN or field.is_default(value, merged):
-            return
+        if self._partial or value is None or name in SERVERS_OWN or field.is_default(value, beside):
+            return value
+        step = f"f:{name}"
         if step not in named:
             self.unexplained |= not field.assigned
-            return
+            return value
         rest = _rest(value, named[step] or NONE, others.get(step), field)
-        if rest is value:
-            return
-        self.dropped = True
-        if rest is ABSENT:
-            del merged[name]
-        else:
-            merged[name] = rest
+        self.dropped |= rest is not value
+        return rest
 
     def _list(self, stored: Any, desired: Any, field: Field, named: Names, others: Names) -> Any:
         old, new = elements_by_key(stored, field), elements_by_key(desired, field)
@@ -169,6 +170,17 @@ class Overlay:
             return stored
         # Not element by element: fields of one element would end up in another. In place, they were edited there.
         return result if literal else [*desired, *extra]
+
+
+def _with(merged: dict[str, Any], stored: dict[str, Any], name: str, new: Any) -> dict[str, Any]:
+    """`merged` with another value; a new map, if it is the stored one yet."""
+    if merged is stored:
+        merged = dict(stored)
+    if new is ABSENT:
+        merged.pop(name, None)
+    else:
+        merged[name] = new
+    return merged
 
 
 def names_of(desired: Any, field: Field, literal: Mapping[int, Any], before: Names = NONE) -> Names:
@@ -240,8 +252,8 @@ def elements_by_key(elements: Sequence[Any], field: Field) -> dict[Any, Any] | N
 
 def _step(element: Any, field: Field) -> str:
     if not field.keys:
-        return f"v:{json.dumps(element)}"
-    return f"k:{json.dumps(dict(zip(field.keys, field.key_of(element), strict=True)), separators=(',', ':'))}"
+        return f"v:{encode(element).decode()}"
+    return f"k:{encode(dict(zip(field.keys, field.key_of(element), strict=True))).decode()}"
 
 
 def _elements(names: Names, field: Field) -> dict[Any, Names]:

@@ -6,6 +6,7 @@ meaning of the path (empty, ".", "..") is refused here: an empty name would turn
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -31,6 +32,9 @@ PATCH_TYPES: Mapping[PatchType, str] = {
 
 # Objects of a list's page, as client-go asks for (tools/pager): they bound the memory and the pause of each step.
 PAGE_SIZE = 500
+
+# What is the same in a URL.
+_PLAIN = re.compile(r"[A-Za-z0-9._~-]+").fullmatch
 
 _NO_PARAMS: Mapping[str, str] = {}
 
@@ -83,9 +87,7 @@ class ApiRequest:
         """Path and query, encoded: what stands in the request line."""
         if not self.params:
             return self.path
-        # Faster than urlencode; most values are plain words.
-        pairs = [f"{name}={v if v.isalnum() and v.isascii() else quote(v, safe='')}" for name, v in self.params.items()]
-        return f"{self.path}?{'&'.join(pairs)}"
+        return f"{self.path}?{'&'.join([f'{name}={_quoted(value)}' for name, value in self.params.items()])}"
 
     def __str__(self) -> str:
         """Method and path: safe to log, since secrets can only stand in query, headers and body."""
@@ -361,4 +363,9 @@ def _collection_path(api_version: str, plural: str, namespace: str) -> str:
 def _segment(name: str, what: str) -> str:
     if name in ("", ".", ".."):
         raise UsageError(f"a {what} cannot be {name!r}: the request would mean something else")
-    return name if name.isalnum() and name.isascii() else quote(name, safe="")
+    return _quoted(name)
+
+
+def _quoted(text: str) -> str:
+    """Percent-encoded. Most names need none of it, and to see that is a tenth of the work."""
+    return text if _PLAIN(text) else quote(text, safe="")

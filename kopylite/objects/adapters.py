@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from kopylite.boundary import read
 from kopylite.errors import DecodeError, RegistrationError
 from kopylite.objects.apimodel import ObjectMeta
-from kopylite.objects.builtin_kinds import complete
+from kopylite.objects.builtin_kinds import builtin_kind, complete
 from kopylite.objects.foreign import declared, foreign_wire, is_foreign, kind_of_foreign, rebuilt
 from kopylite.objects.kinds import Kind
 from kopylite.objects.meta import ObjectKey
@@ -209,7 +209,7 @@ def kind_of(thing: Any) -> Kind:
         api_version, kind = thing.get("apiVersion"), thing.get("kind")
         if not api_version or not kind:
             raise RegistrationError("an Unstructured object needs apiVersion and kind to be sent")
-        return complete(Kind(api_version, kind))
+        return builtin_kind(api_version, kind) or Kind(api_version, kind)
     return adapter_of(thing if isinstance(thing, type) else type(thing)).kind
 
 

@@ -125,6 +125,8 @@ def complete(kind: Kind) -> Kind:
     known = builtin_kind(kind.api_version, kind.kind)
     if known is None:
         return kind
+    if kind.plural is None and kind.namespaced is None:
+        return known
     return Kind(
         kind.api_version,
         kind.kind,

@@ -35,25 +35,23 @@ def bytes_of(obj: Any) -> bytes | None:
     return found
 
 
-def parts_of(value: Any) -> list[Any]:
-    """All maps, lists and models in a value, itself included and each once, by Python's own structure."""
-    found: list[Any] = []
-    seen: set[int] = set()
+def parts_of(value: Any) -> dict[int, Any]:
+    """All maps, lists and models in a value by their ids, itself included, by Python's own structure."""
+    found: dict[int, Any] = {}
     waiting = [value]
     while waiting:
         part = waiting.pop()
-        if id(part) in seen:
+        if id(part) in found:
             continue
-        seen.add(id(part))
         if isinstance(part, dict):
             inside: Any = part.values()
         elif isinstance(part, list):
             inside = part
         elif _is_model(part):
-            inside = (inner for _, inner in _named(part))
+            inside = [inner for _, inner in _named(part)]
         else:
             continue
-        found.append(part)
+        found[id(part)] = part
         waiting += [inner for inner in inside if type(inner) not in _SCALARS]
     return found
 

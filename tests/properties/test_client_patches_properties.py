@@ -128,8 +128,8 @@ def test_a_diff_changes_neither_side(before: dict[str, Any], after: dict[str, An
 
 @given(objects, nullable_objects)
 def test_a_partial_overlay_of_literal_lists_is_a_merge_patch(stored: dict[str, Any], patch: dict[str, Any]) -> None:
-    lists = [part for part in parts_of(patch) if isinstance(part, list)]
-    literal = {id(part): part for found in lists for part in parts_of(found)}
+    lists = [part for part in parts_of(patch).values() if isinstance(part, list)]
+    literal = {number: part for found in lists for number, part in parts_of(found).items()}
     merged = Overlay(literal, partial=True).merge(stored, patch, UNKNOWN)
     assert equal(merged, merge_apply(stored, patch))
 
@@ -175,7 +175,7 @@ def test_a_part_put_in_whole_holds_what_is_desired_and_loses_nothing_of_others(
 def test_a_field_taken_out_in_place_goes(spec: dict[str, Any], data: st.DataObject) -> None:
     stored = {"spec": spec | {"gone": 1}}
     copied = copy.deepcopy(stored)
-    literal = {id(part): part for part in parts_of(copied)}
+    literal = parts_of(copied)
     del copied["spec"]["gone"]
     assert equal(Overlay(literal).merge(stored, copied, UNKNOWN), {"spec": spec})
 
@@ -183,7 +183,7 @@ def test_a_field_taken_out_in_place_goes(spec: dict[str, Any], data: st.DataObje
 @given(objects, objects)
 def test_a_literal_overlay_is_what_it_says(before: dict[str, Any], after: dict[str, Any]) -> None:
     desired = copy.deepcopy(after)
-    literal = {id(part): part for part in parts_of(desired)}
+    literal = parts_of(desired)
     merged = Overlay(literal).merge(before, desired, UNKNOWN, NONE)
     assert equal(merged, after)
     assert (merged is before) == equal(before, after)
