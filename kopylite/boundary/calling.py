@@ -26,10 +26,6 @@ logger = logging.getLogger("kopylite.calls")
 REMINDER_SECONDS = 60.0
 
 
-# Coroutines that do not let themselves be closed: Python would try it once more when they are freed, and complain.
-_LEFT: list[object] = []
-
-
 class Patience:
     """How long what was cancelled is waited for; for ever, unless somebody sets `over`.
 
@@ -45,7 +41,17 @@ class Patience:
         try:
             run(steps.close)
         except BaseException:
-            _LEFT.append(steps)
+            _never_freed(steps)
+
+
+def _never_freed(one: object) -> None:
+    """Keep something beyond the end of the interpreter.
+
+    A coroutine that does not let itself be closed: Python would try it once more when it is freed, and complain.
+    """
+    import ctypes  # at its first use: hardly any process has such a coroutine
+
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(one))
 
 
 PATIENCE: ContextVar[Patience | None] = ContextVar("kopylite_patience", default=None)

@@ -79,8 +79,9 @@ class Connections:
                     await session.connector.close(abort_ssl=True)
                 await session.close()
         self._requests = self._asking = self._streams = None
-        # What was dropped closes its socket in the next turn of the event loop; if there is none, it stays open.
-        await asyncio.sleep(0)
+        # What was dropped closes its socket in the next turn of the event loop, and what was given up before, after its
+        # goodbye. A socket that is not closed when the loop ends stays open.
+        await asyncio.sleep(2 * GOODBYE_SECONDS)
 
     def _session(self, connector: aiohttp.BaseConnector, **more: Any) -> aiohttp.ClientSession:
         return aiohttp.ClientSession(

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from typing import Any
 
+import anyio
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
@@ -13,6 +14,10 @@ logger = logging.getLogger(__name__)
 
 # aiohttp logs what it cannot parse with a traceback that quotes it, tokens included.
 _MUTE = logging.Logger("kopylite.serving.http", logging.CRITICAL + 1)
+
+
+# At the end, for the last bytes of answers and TLS's goodbye: who is there says it within milliseconds.
+GOODBYE_SECONDS = 0.5
 
 
 class QuietServer(web.Server):
@@ -23,9 +28,12 @@ class QuietServer(web.Server):
     """
 
     _over = False
+    _last_gone: anyio.Event | None = None
 
     def __init__(self, handler: Any, *, handler_cancellation: bool = False, **settings: Any) -> None:
         self._settings = {**settings, "access_log": None, "logger": _MUTE}
+        # Until their sockets are closed; aiohttp lets go of them when it asks for that.
+        self._transports: dict[RequestHandler, asyncio.Transport] = {}
         super().__init__(handler, handler_cancellation=handler_cancellation, **self._settings)
 
     def __call__(self) -> RequestHandler:
@@ -33,13 +41,31 @@ class QuietServer(web.Server):
 
     def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
         super().connection_made(handler, transport)
+        self._transports[handler] = transport
         if self._over:
             transport.abort()
 
+    def connection_lost(self, handler: RequestHandler, exc: BaseException | None = None) -> None:
+        super().connection_lost(handler, exc)
+        self._transports.pop(handler, None)
+        if self._last_gone is not None and not self._transports:
+            self._last_gone.set()
+
     async def shutdown(self, timeout: float | None = None) -> None:
-        """As aiohttp's, and for good."""
+        """As aiohttp's, and for good: when it returns, the sockets are closed.
+
+        aiohttp only asks for that. TLS waits for the other end's goodbye then, for 30 s, and a socket of which that has
+        not come when the event loop ends is never closed.
+        """
         self._over = True
         await super().shutdown(timeout)
+        if self._transports:
+            self._last_gone = anyio.Event()
+            with anyio.move_on_after(GOODBYE_SECONDS):
+                await self._last_gone.wait()
+            for transport in self._transports.values():
+                transport.abort()
+            await asyncio.sleep(0)  # in the next turn of the event loop it is done
 
     def refusal(self, status: int) -> web.Response:
         raise NotImplementedError

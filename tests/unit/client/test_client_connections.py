@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import anyio
 import pytest
+import trustme
 from aiohttp import web
 
 from kopylite.client import AiohttpTransport, ApiRequest, ClientConfig
 from kopylite.client.connections import OPENING_AT_A_TIME
 from kopylite.client.permits import PERMIT
+from kopylite.client.tls import TlsSettings
 from kopylite.errors import UsageError
+from tests.leftovers import open_files
 from tests.operators import eventually
 
 VERSION = ApiRequest("GET", "/version")
@@ -169,3 +173,35 @@ async def test_who_needs_a_permit_is_asked_for_it_on_the_connection_of_all() -> 
             await transport.request(VERSION)
     assert permits == 2
     assert len(ports) <= 2  # the request without a permit has taken its connection with it
+
+
+async def test_a_request_that_is_given_up_shortly_before_the_end_leaves_no_socket() -> None:
+    """Its connection says goodbye to a server that does not listen."""
+    ca = trustme.CA()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    ca.issue_cert("127.0.0.1").configure_cert(context)
+    before = {*open_files()}
+    heard, listening = anyio.Event(), socket.create_server(("127.0.0.1", 0))
+    serving: list[ssl.SSLSocket] = []
+
+    def serve() -> None:
+        serving.append(context.wrap_socket(listening.accept()[0], server_side=True))
+        serving[0].recv(1000)
+
+    async def listen() -> None:
+        await asyncio.to_thread(serve)
+        heard.set()
+
+    url = f"https://127.0.0.1:{listening.getsockname()[1]}"
+    transport = AiohttpTransport(ClientConfig(url, tls=TlsSettings(ca.cert_pem.bytes())))
+    with listening:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(listen)
+            tasks.start_soon(transport.request, VERSION)
+            await heard.wait()
+            tasks.cancel_scope.cancel()
+        await transport.aclose()
+        mine = {*before, listening.fileno(), serving[0].fileno()}
+        left = [name for number, name in open_files().items() if number not in mine and name.startswith("socket:")]
+        serving[0].close()
+    assert left == []
