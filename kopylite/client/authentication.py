@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import quote
 
+from kopylite.client.clusterinfo import ClusterInfo
 from kopylite.client.credentials import Credentials, StaticCredentials, basic, bearer, token_file
-from kopylite.client.execplugin import ClusterInfo, exec_plugin
 from kopylite.client.kubeconfig import KubeconfigUser
-from kopylite.client.oidc import oidc_provider
 from kopylite.errors import KubeconfigError
 
 _REMOVED = {
@@ -39,10 +38,14 @@ def credentials_of(user: KubeconfigUser, where: str, cluster: ClusterInfo) -> Cr
     if has_certificate(user) and user.auth_provider is None:
         return StaticCredentials()
     if user.exec is not None:
+        from kopylite.client.execplugin import exec_plugin
+
         return exec_plugin(user.exec, where, cluster)
     if user.auth_provider is not None:
         name = user.auth_provider.name or ""
         if name == "oidc":
+            from kopylite.client.oidc import oidc_provider
+
             return oidc_provider(user.auth_provider.config or {}, where)
         way_out = _REMOVED.get(name, "an exec plugin is its usual successor")
         raise KubeconfigError(f"{where}: there is no auth provider {name!r} any more; use instead: {way_out}")

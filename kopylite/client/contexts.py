@@ -10,9 +10,9 @@ from pathlib import Path
 
 from kopylite.client.addresses import environment_proxy, proxy_url, server_url
 from kopylite.client.authentication import credentials_of, has_certificate, impersonation
+from kopylite.client.clusterinfo import ClusterInfo
 from kopylite.client.config import ClientConfig
 from kopylite.client.credentials import Credentials, StaticCredentials
-from kopylite.client.execplugin import ClusterInfo
 from kopylite.client.kubeconfig import Kubeconfig, KubeconfigCluster, KubeconfigUser
 from kopylite.client.tls import TlsSettings
 from kopylite.errors import KubeconfigError

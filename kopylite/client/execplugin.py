@@ -7,7 +7,6 @@ answers escape as whatever they break.
 
 from __future__ import annotations
 
-import base64
 import codecs
 import json
 import logging
@@ -18,9 +17,7 @@ import shutil
 import signal
 import subprocess
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -28,12 +25,12 @@ import anyio.abc
 import msgspec
 
 from kopylite.boundary import printable, read
+from kopylite.client.clusterinfo import ClusterInfo
 from kopylite.client.credentials import CachedCredentials, ClientIdentity, KeyPair, check_header
 from kopylite.client.kubeconfig import ExecSpec
-from kopylite.client.tls import TlsSettings, check_pair
+from kopylite.client.tls import check_pair
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.errors import KubeconfigError
-from kopylite.objects.yamlread import read_document
 from kopylite.redaction import redact
 
 logger = logging.getLogger(__name__)
@@ -56,38 +53,6 @@ API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io
 _INTERACTIVE_MODES = ("Never", "IfAvailable", "Always")
 # metav1.Time, as Go reads it.
 _RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterInfo:
-    """What a plugin with `provideClusterInfo` is told of the cluster.
-
-    Attributes:
-        extension: the cluster's extension `client.authentication.k8s.io/exec`, for the plugin alone.
-    """
-
-    server: str = ""
-    tls: TlsSettings = field(default_factory=TlsSettings)
-    proxy: str | None = None
-    extension: Any = None
-
-    def spec(self) -> dict[str, Any]:
-        """`spec.cluster` of an ExecCredential. Raises KubeconfigError: the CA's file cannot be read."""
-        told: dict[str, Any] = {"server": self.server}
-        if self.tls.server_name:
-            told["tls-server-name"] = self.tls.server_name
-        if self.tls.insecure:
-            told["insecure-skip-tls-verify"] = True
-        if self.tls.ca is not None:
-            try:
-                ca = self.tls.ca.read_bytes() if isinstance(self.tls.ca, Path) else self.tls.ca
-            except OSError as error:
-                raise KubeconfigError(f"the certificate authority cannot be read: {error}") from None
-            told["certificate-authority-data"] = base64.b64encode(ca).decode()
-        if self.proxy is not None:
-            told["proxy-url"] = self.proxy
-        told["config"] = self.extension
-        return told
 
 
 class _Status(msgspec.Struct, rename="camel"):
@@ -165,6 +130,8 @@ def _identity_of(answer: bytes, api_version: str, told: str, now: datetime) -> C
     if answer.lstrip().startswith(b"{"):
         credential = msgspec.json.decode(answer, type=_ExecCredential)
     else:
+        from kopylite.objects.yamlread import read_document
+
         credential = msgspec.convert(read_document(answer), _ExecCredential)
     # As client-go: no kind is the expected one, no version is not.
     if (credential.kind or "ExecCredential") != "ExecCredential" or credential.api_version != api_version:

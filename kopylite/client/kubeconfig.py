@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -16,7 +17,6 @@ import msgspec
 
 from kopylite.boundary import read
 from kopylite.errors import KubeconfigError
-from kopylite.objects.yamlread import YamlError, read_document
 
 # A thousand clusters with their certificates are about 5 MB.
 MAX_BYTES = 8 * 1024 * 1024
@@ -200,15 +200,25 @@ def load_document(path: Path) -> Mapping[str, Any]:
 
     def refuse(_: bytes, error: Exception) -> KubeconfigError:
         # Not the error's own text: the file may hold secrets.
-        at = f" (line {error.line})" if isinstance(error, YamlError) and error.line else ""
+        line = getattr(error, "line", 0)  # of a YamlError
+        at = f" (line {line})" if line else ""
         return KubeconfigError(f"kubeconfig {path} is no YAML{at}: correct it, or fetch a new one")
 
-    document = read(read_document, content, refuse)
+    document = read(_document, content, refuse)
     if document is None:
         return {}
     if not isinstance(document, dict):
         raise KubeconfigError(f"kubeconfig {path}: the file should hold a mapping with clusters, users and contexts")
     return document
+
+
+def _document(content: bytes) -> Any:
+    if content.startswith(b"{"):
+        with suppress(msgspec.DecodeError):  # YAML may begin so, too
+            return msgspec.json.decode(content)
+    from kopylite.objects.yamlread import read_document  # 1.2 MiB, which a process with JSON can do without
+
+    return read_document(content)
 
 
 def _merge(merged: Kubeconfig, path: Path, document: Mapping[str, Any]) -> None:

@@ -15,6 +15,7 @@ import pytest
 import trustme
 
 from kopylite.client import execplugin
+from kopylite.client.clusterinfo import ClusterInfo
 from kopylite.client.credentials import (
     CachedCredentials,
     ClientIdentity,
@@ -24,7 +25,7 @@ from kopylite.client.credentials import (
     bearer,
     token_file,
 )
-from kopylite.client.execplugin import PLUGIN_MIN_INTERVAL, ClusterInfo, exec_plugin, identity_of
+from kopylite.client.execplugin import PLUGIN_MIN_INTERVAL, exec_plugin, identity_of
 from kopylite.client.kubeconfig import EnvironmentVariable, ExecSpec
 from kopylite.client.tls import TlsSettings
 from kopylite.errors import KubeconfigError
