@@ -144,10 +144,18 @@ class Api:
         page = await self._send(verbs.list_page(resource, key.namespace, limit=1), resource)
         return decode_list(page, kind).resource_version
 
-    async def create(self, kind: Kind, namespace: str, wire: Mapping[str, Any], options: WriteOptions = PLAIN) -> bytes:
+    async def create(
+        self,
+        kind: Kind,
+        namespace: str,
+        wire: Mapping[str, Any],
+        options: WriteOptions = PLAIN,
+        body: bytes | None = None,
+    ) -> bytes:
+        """Create an object; `body` is its wire form as JSON, where the caller has that already."""
         resource = await self._resource(kind, ObjectKey(namespace, ""))
         key = ObjectKey(namespace, meta_of(wire).get("name") or "")
-        request = verbs.create(resource, namespace, _body(kind, key, wire), options)
+        request = verbs.create(resource, namespace, body or _body(kind, key, wire), options)
         return await self._write(request, resource, key, dry_run=options.dry_run)
 
     async def create_subresource(

@@ -7,7 +7,7 @@ that, so a value that was edited in place, and is then handed back, is a change 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from pydantic import BaseModel
 
@@ -142,5 +142,19 @@ def bound(obj: Any, patch: Any, patch_type: PatchType, subresource: str | None) 
 
 def carried_out(obj: Any, change: Edit, answer: bytes) -> None:
     """Note on an object that a change of it was carried out: the next one begins where this has led."""
-    after = rebased(change.stored, change.merged, decode_object(answer), change.field)
-    read_from(obj, encode(after))
+    read_from(obj, _CarriedOut(change.field, change.stored, change.merged, answer))
+
+
+class _CarriedOut(NamedTuple):
+    """A change that was carried out, and the server's answer; called, it gives what this has led to."""
+
+    field: Field
+    stored: dict[str, Any]
+    merged: dict[str, Any]
+    answer: bytes
+
+    def __call__(self) -> bytes:
+        return encode(rebased(self.stored, self.merged, decode_object(self.answer), self.field))
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self  # nobody edits it

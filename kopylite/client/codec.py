@@ -24,6 +24,10 @@ encode = msgspec.json.Encoder(enc_hook=to_wire).encode
 """To compact JSON: dicts, lists, strings and numbers, and in them dates, enums, msgspec structs, pydantic models."""
 
 
+encode_sorted = msgspec.json.Encoder(enc_hook=to_wire, order="deterministic").encode
+"""As `encode`, with the fields in one order, whatever their order in the dicts."""
+
+
 def encode_body(value: Any, name: str = "") -> bytes:
     """The body of a request: what reads back as what was meant (see `objects.wirevalues`).
 

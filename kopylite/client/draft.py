@@ -7,7 +7,7 @@ from base64 import b64encode
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
-from kopylite.client.codec import decode_object, encode
+from kopylite.client.codec import decode_object, encode, encode_sorted
 from kopylite.client.fields import Field
 from kopylite.client.overlay import NONE, Names, Overlay, names_of
 from kopylite.errors import UsageError
@@ -19,8 +19,9 @@ from kopylite.objects import (
     ObjectMeta,
     adapter_of,
 )
-from kopylite.objects.reading import paired, parts_of
+from kopylite.objects.reading import paired, parts_of, read_from
 from kopylite.objects.secretadapter import is_secret
+from kopylite.objects.unstructured import Unstructured, fill_kind
 from kopylite.objects.wirevalues import wire_value
 
 # Metadata that the server keeps: nobody can desire another value, or need repeat it.
@@ -41,7 +42,7 @@ class Draft:
         literal: the parts of `desired` that were edited in place, by id; see `overlay`.
     """
 
-    __slots__ = ("_body", "_hash", "_key", "_obj", "adapter", "desired", "field", "literal", "stored")
+    __slots__ = ("_body", "_desired_body", "_hash", "_key", "_obj", "adapter", "desired", "field", "literal", "stored")
 
     def __init__(self, kind: Kind | type[Any], key: ObjectKey, obj: Any, stored: dict[str, Any], field: Field) -> None:
         self.adapter: Adapter[Any] = adapter_of(kind)
@@ -51,7 +52,7 @@ class Draft:
         self.stored = stored
         self.desired = stored
         self.literal: dict[int, Any] = {}
-        self._body = b""
+        self._body = self._desired_body = b""
         self._hash: int | None = None
 
     @classmethod
@@ -73,10 +74,13 @@ class Draft:
             return cls(kind, key, model.model_construct(metadata=ObjectMeta.model_validate(metadata)), wire, field)
         return cls(kind, key, adapter.decode(encode(wire)), wire, field)
 
-    @property
-    def given(self) -> Any:
-        """The stored object for whoever asked for it; a new one at each call."""
-        return self.adapter.decode(self._body)
+    def give_back(self) -> Any:
+        """The stored object for whoever asked for it. It is theirs then, so this is the end of the draft."""
+        if not isinstance(self._obj, Unstructured):
+            return self.adapter.decode(self._body)
+        obj = fill_kind(Unstructured(self.stored), self.adapter.kind)
+        read_from(obj, self._body)
+        return obj
 
     @property
     def name(self) -> tuple[str, ...]:
@@ -120,13 +124,17 @@ class Draft:
 
     def over(self, stored: dict[str, Any], overlay: Overlay, names: Names = NONE) -> dict[str, Any]:
         """What is desired, laid over a state of the object; that state itself when it holds it all."""
-        bare = {**without_status(stored), "metadata": _without_kept(stored["metadata"])}
+        bare = self._bare(stored)
         merged = overlay.merge(bare, self.desired, self.field, names)
         if merged is bare:
             return stored
         kept = {name: part for name, part in stored["metadata"].items() if name in _SERVER_KEPT}
         whole = {**merged, "metadata": {**kept, **merged["metadata"]}}
         return {**whole, "status": stored["status"]} if "status" in stored else whole
+
+    @staticmethod
+    def _bare(stored: dict[str, Any]) -> dict[str, Any]:
+        return {**without_status(stored), "metadata": _without_kept(stored["metadata"])}
 
     def names(self, before: Names) -> Names:
         """The fields that were named now, and those of before in parts that were not put in whole."""
@@ -135,9 +143,20 @@ class Draft:
     def fingerprint(self) -> tuple[str, int]:
         """The version of the stored object, and a hash of all that a verdict depends on beside it."""
         if self._hash is None:
-            kept = [name for name, part in self.desired.items() if id(part) in self.literal]
-            self._hash = hash(encode([kept, self.desired]))
+            kept = sorted(name for name, part in self.desired.items() if id(part) in self.literal)
+            self._hash = hash((*kept, self.body))
         return self.stored["metadata"].get("resourceVersion") or "", self._hash
+
+    @property
+    def body(self) -> bytes:
+        """What is desired as JSON; the same for the same, in whatever order the fields were put in."""
+        if not self._desired_body:
+            self._desired_body = encode_sorted(self.desired)
+        return self._desired_body
+
+    def takes_out(self) -> bool:
+        """Whether a part that was edited in place may lack something that is stored."""
+        return _lacks(self._bare(self.stored), self.desired, self.literal)
 
     def _name(self) -> None:
         desired = self.desired.get("metadata") or {}
@@ -204,6 +223,20 @@ def as_stored(wire: Any, as_read: Any, stored: Any, literal: dict[int, Any]) -> 
             literal[id(result)] = result
         return result
     return wire
+
+
+def _lacks(stored: Any, desired: Any, literal: Mapping[int, Any]) -> bool:
+    """Whether a literal part of a desired state may lack something that is stored in its place."""
+    if isinstance(desired, dict):
+        if not isinstance(stored, dict):
+            return False
+        if id(desired) in literal and not desired.keys() >= stored.keys():
+            return True
+        return any(_lacks(stored[name], part, literal) for name, part in desired.items() if name in stored)
+    if not isinstance(desired, list):
+        return False
+    # In whose place an element stands is not clear in a list that was put in whole.
+    return desired != stored if id(desired) in literal else not literal.keys().isdisjoint(parts_of(desired))
 
 
 def without_status(wire: Mapping[str, Any]) -> dict[str, Any]:

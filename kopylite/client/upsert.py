@@ -28,7 +28,7 @@ from kopylite.client.schemas import Schemas
 from kopylite.client.verbs import WriteOptions
 from kopylite.clock import Clock
 from kopylite.errors import AlreadyExists, Invalid
-from kopylite.objects import Kind, ObjectKey, key_of, kind_of
+from kopylite.objects import Kind, ObjectKey, Unstructured, key_of, kind_of
 
 # Objects whose last desired state is remembered, about 500 bytes each. A forgotten one costs at most one request.
 MAX_REMEMBERED = 50_000
@@ -69,13 +69,15 @@ class _Known(NamedTuple):
         uid: of the object; another one of its name is not known.
         names: the fields that it named, as JSON.
         refused: a hash of the differences that the server left after the desired state was sent; 0: it took everything.
-        matched: the version of the stored object that was found to match the desired state, and a hash of that.
+        state: the version of the stored object, and a hash of the desired state.
+        matched: the two were found to match; False: the version is the answer to a write of the desired state.
     """
 
     uid: str
     names: bytes
     refused: int
-    matched: tuple[str, int] | None = None
+    state: tuple[str, int]
+    matched: bool = True
 
 
 class Upserts:
@@ -127,7 +129,7 @@ class Upserts:
             draft = Draft.empty(kind, key, field)
             draft.mutate(mutate, own)
             try:
-                answer = await self._api.create(resource_kind, key.namespace, draft.desired, options)
+                answer = await self._api.create(resource_kind, key.namespace, draft.desired, options, draft.body)
             except AlreadyExists:
                 body = await self._api.get(resource_kind, key)  # the cache has yet to see it
             else:
@@ -140,11 +142,11 @@ class Upserts:
 
         draft = drafted(body)
         known = self._recall(draft)
-        if known is not None and known.matched == draft.fingerprint():
-            return draft.given, Outcome.UNCHANGED
+        if known is not None and self._still_matches(draft, known):
+            return draft.give_back(), Outcome.UNCHANGED
         draft, merged, names = await self._merged(draft, known, drafted, options)
         if self._matches(draft, merged, known, names):
-            return draft.given, Outcome.UNCHANGED
+            return draft.give_back(), Outcome.UNCHANGED
         try:
             answer = await self._send(draft, merged, options, by_patch=by_patch)
         except Invalid as error:
@@ -189,7 +191,7 @@ class Upserts:
         name = (kind.api_version, kind.kind, *key, options.field_manager)
         applied = ("", hash(encode(wire)))
         known = self._known.get(name)
-        if known is not None and known.matched == applied:
+        if known is not None and known.state == applied:
             body = await self._read(kind, key)
             if body is not None and self._left(kind, wire, body) == known.refused:
                 self._known.move_to_end(name)
@@ -212,26 +214,39 @@ class Upserts:
         self._known.move_to_end(draft.name)
         return known
 
+    def _still_matches(self, draft: Draft, known: _Known) -> bool:
+        """Whether it is known without a comparison that the stored object is as desired."""
+        if known.state != draft.fingerprint():
+            return False
+        if not known.matched:
+            # The server took all of the same state: nothing is to be put in. Something may be to be taken out.
+            if known.refused or draft.takes_out():
+                return False
+            self._remember(draft.name, known._replace(matched=True))
+        return True
+
     def _matches(self, draft: Draft, merged: dict[str, Any], known: _Known | None, names: Names) -> bool:
         """Whether the stored object is as good as the server lets it be; what was named is remembered then."""
         refused = _hash(draft.stored, merged)
         if refused and (known is None or known.refused != refused):
             return False
-        uid, matched = draft.stored["metadata"].get("uid") or "", draft.fingerprint()
-        same = known is not None and known.matched is not None and known.matched[1] == matched[1]
+        uid, state = draft.stored["metadata"].get("uid") or "", draft.fingerprint()
+        same = known is not None and known.state[1] == state[1]
         shared = known.names if known is not None and same else self._shared_names(draft, names)
-        self._remember(draft.name, _Known(uid, shared, refused, matched))
+        self._remember(draft.name, _Known(uid, shared, refused, state))
         return True
 
     def _settle(self, draft: Draft, answer: bytes, names: Names, options: WriteOptions) -> Any:
         """The object that the server made of the desired state; what it did not take of it is remembered."""
+        obj = draft.adapter.decode(answer)
         if not options.dry_run:
-            stored = decode_object(answer)
+            stored = obj if isinstance(obj, Unstructured) else decode_object(answer)
             left = _asked_for(merge_diff(stored, draft.over(stored, Overlay(draft.literal))), draft.stored)
             uid = stored["metadata"].get("uid") or ""
             refused = _hash(stored, merge_apply(stored, left) if left else stored)
-            self._remember(draft.name, _Known(uid, self._shared_names(draft, names), refused))
-        return draft.adapter.decode(answer)
+            state = stored["metadata"].get("resourceVersion") or "", draft.fingerprint()[1]
+            self._remember(draft.name, _Known(uid, self._shared_names(draft, names), refused, state, matched=False))
+        return obj
 
     def _shared_names(self, draft: Draft, before: Names) -> bytes:
         """The names in a desired state as JSON; equal ones are one object: most objects of a kind have the same."""

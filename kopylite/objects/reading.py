@@ -7,7 +7,7 @@ field: they are in no comparison, repr or encoding, and copies have them too.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Protocol
 
 from pydantic import BaseModel
 
@@ -19,7 +19,13 @@ _READ = "_kopylite_read"
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 
 
-def read_from(obj: Any, raw: bytes) -> None:
+class Later(Protocol):
+    """Bytes that are made when they are asked for: most objects are written once, and nobody asks."""
+
+    def __call__(self) -> bytes: ...
+
+
+def read_from(obj: Any, raw: bytes | Later) -> None:
     """Note which bytes an object was read from, or which state of it this process has seen since."""
     if isinstance(obj, Unstructured):
         obj._read = raw
@@ -29,18 +35,19 @@ def read_from(obj: Any, raw: bytes) -> None:
 
 def bytes_of(obj: Any) -> bytes | None:
     """The bytes that an object was read from; None for one that was not read."""
-    if isinstance(obj, Unstructured):
-        return obj._read
-    found: bytes | None = getattr(obj, "__dict__", {}).get(_READ)
-    return found
+    found = obj._read if isinstance(obj, Unstructured) else getattr(obj, "__dict__", {}).get(_READ)
+    if found is None or isinstance(found, bytes):
+        return found
+    made: bytes = found()
+    read_from(obj, made)
+    return made
 
 
 def parts_of(value: Any) -> dict[int, Any]:
     """All maps, lists and models in a value by their ids, itself included, by Python's own structure."""
     found: dict[int, Any] = {}
     waiting = [value]
-    while waiting:
-        part = waiting.pop()
+    for part in waiting:  # it grows
         if id(part) in found:
             continue
         if isinstance(part, dict):
@@ -52,7 +59,9 @@ def parts_of(value: Any) -> dict[int, Any]:
         else:
             continue
         found[id(part)] = part
-        waiting += [inner for inner in inside if type(inner) not in _SCALARS]
+        for inner in inside:
+            if type(inner) not in _SCALARS:
+                waiting.append(inner)  # noqa: PERF401  # up to Python 3.11 a comprehension is a call for each part
     return found
 
 

@@ -28,7 +28,7 @@ class Unstructured(dict[str, Any]):
 
     __slots__ = ("_read",)
 
-    _read: bytes | None  # see `reading`
+    _read: Any  # see `reading`
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         obj = super().__new__(cls, *args, **kwargs)

@@ -90,7 +90,7 @@ def _convert(value: Any) -> Any:
 def _convert_dict(value: Mapping[Any, Any]) -> dict[str, Any]:
     result: Any = value if isinstance(value, dict) else dict(value)
     changed = result is not value
-    for key, inner in list(result.items()):
+    for key, inner in list(result.items()) if changed else result.items():
         if type(inner) is str and type(key) is str and inner.isascii() and key.isascii():
             continue  # most are
         text = key if type(key) is str and key.isascii() else _key(key)

@@ -91,6 +91,37 @@ async def test_an_object_is_created_once_and_then_left_alone(world: World) -> No
     assert [r.uid for r in obj.owner_references] == ["ou"]
 
 
+async def test_what_the_server_adds_to_a_new_object_and_the_wish_takes_out_again_is_sent(world: World) -> None:
+    def mutate(obj: Unstructured) -> None:
+        obj["metadata"].pop("annotations", None)
+        obj["spec"] = {"replicas": 2}
+
+    await world.run(mutate, CREATED)
+    world.stored["metadata"]["annotations"] = {"injected": "true"}  # as by a webhook: in the answer's version
+    await world.run(mutate, UPDATED, UNCHANGED)
+    assert "annotations" not in world.stored["metadata"]
+
+
+async def test_an_element_that_the_server_adds_to_a_list_and_the_wish_takes_out_again_is_sent(world: World) -> None:
+    def mutate(obj: Unstructured) -> None:
+        containers = obj.setdefault("spec", {}).setdefault("containers", [{"name": "a", "image": "x"}])
+        obj["spec"] = {"containers": containers}
+        containers[:] = [{"name": "a", "image": "x"}]
+
+    await world.run(mutate, CREATED)
+    world.stored["spec"]["containers"].append({"name": "sidecar", "image": "y"})
+    await world.run(mutate, UPDATED)
+    assert [container["name"] for container in world.stored["spec"]["containers"]] == ["a"]
+
+
+async def test_after_a_write_the_same_wish_is_not_compared_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    await world.run(spec(selector={"app": "web"}, replicas=2), CREATED)
+    merge, merged = Overlay.merge, []
+    monkeypatch.setattr(Overlay, "merge", lambda *args: merged.append(args) or merge(*args))
+    await world.run(spec(replicas=2, selector={"app": "web"}), UNCHANGED)  # in whatever order
+    assert not merged
+
+
 async def test_after_a_restart_an_unchanged_wish_sends_nothing(world: World) -> None:
     container = {"name": "a", "resources": {"limits": {"cpu": "1000m"}}}
     mutate = spec(template={"spec": {"containers": [container]}})
