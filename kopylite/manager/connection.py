@@ -92,7 +92,7 @@ async def _try(transport: Transport, config: ClientConfig) -> ConnectionFailed |
         found = json_object(body).get("gitVersion")
         if not isinstance(found, str):
             return ConnectionFailed(f"{config.server} is no Kubernetes API server: its /version is none")
-        version = printable(found)
+        version = " ".join(printable(found, 100).split())  # one line, whatever it says
     logger.info("connected to %s, Kubernetes %s, by %s", config.server, version, config.source)
     return None
 
