@@ -55,25 +55,18 @@ OTHER_PRIORITIES = "exceeded_cardinality_limit"
 class QueueMetrics(QueueObserver):
     """One work queue's numbers."""
 
-    __slots__ = ("adds", "queue_seconds", "retries", "work_seconds")
+    __slots__ = ("queue_seconds", "work_seconds")
 
     def __init__(self) -> None:
-        self.adds = 0
-        self.retries = 0
+        super().__init__()
         self.queue_seconds = Histogram(QUEUE_BUCKETS)
         self.work_seconds = Histogram(QUEUE_BUCKETS)
-
-    def became_ready(self) -> None:
-        self.adds += 1
 
     def taken(self, waited: float) -> None:
         self.queue_seconds.observe(waited)
 
     def done(self, worked: float) -> None:
         self.work_seconds.observe(worked)
-
-    def delayed(self) -> None:
-        self.retries += 1
 
 
 class ReconcileMetrics(ReconcileObserver):

@@ -8,21 +8,25 @@ from __future__ import annotations
 
 
 class QueueObserver:
-    """Told by a WorkQueue. Times are in seconds."""
+    """Told by a WorkQueue. Times are in seconds.
 
-    __slots__ = ()
+    Attributes:
+        adds: keys that became ready to run.
+        retries: keys that were added with a delay (a retry, or a requeue_after). The queue itself counts in both: a
+            call would cost more than all else of it.
+    """
 
-    def became_ready(self) -> None:
-        """An item became ready to run."""
+    __slots__ = ("adds", "retries")
+
+    def __init__(self) -> None:
+        self.adds = 0
+        self.retries = 0
 
     def taken(self, waited: float) -> None:
         """A worker got an item that had been ready for `waited`."""
 
     def done(self, worked: float) -> None:
         """A worker finished an item after `worked`."""
-
-    def delayed(self) -> None:
-        """An item was added with a delay (a retry, or a requeue_after)."""
 
 
 class ReconcileObserver:

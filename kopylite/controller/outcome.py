@@ -25,9 +25,11 @@ the other exceptions.
 from __future__ import annotations
 
 from enum import Enum, auto
-from typing import NamedTuple
+
+import msgspec
 
 from kopylite.boundary import defined_at, name_of, show
+from kopylite.checks import LARGEST
 from kopylite.errors import (
     AlreadyOwned,
     ApiError,
@@ -88,7 +90,7 @@ class Failure(Enum):
     CRASHED = auto()
 
 
-class Settlement(NamedTuple):
+class Settlement(msgspec.Struct, frozen=True, gc=False):
     """What to do with a key whose run ended.
 
     Attributes:
@@ -142,7 +144,9 @@ def settle_result(result: object, function: object = None) -> Settlement:
         place = defined_at(function)
         whose = f"{name_of(function)} at {place} returned {show(result)}" if place else f"not {show(result)}"
         raise TypeError(f"a reconcile returns a Result or None, as in Result(requeue_after=30); {whose}")
-    after = result.delay
+    after = result.requeue_after
+    if type(after) is not float or after > LARGEST:
+        after = float(result.delay)
     if after > 0:
         return Settlement("requeue_after", NextRun.AFTER, after, result.priority, result.hold)
     if result.requeue:
@@ -173,7 +177,7 @@ def settle_error(error: BaseException, errors: int = 0, max_retries: int | None 
 def _settle_one(error: BaseException) -> Settlement:
     asked = _asked_for(error)
     if isinstance(asked, Retry):
-        return settle_result(asked.result)._replace(failure=Failure.POSTPONED)
+        return msgspec.structs.replace(settle_result(asked.result), failure=Failure.POSTPONED)
     if asked is not None:
         return TERMINAL
     if isinstance(error, BaseExceptionGroup):

@@ -43,16 +43,17 @@ class Pauses:
         self._release = release
         self._clock = clock
         self._told = told
-        self._paused: set[Request] = set()
+        # Always the same set: whoever asks for each run may keep it.
+        self.paused: set[Request] = set()
         self._parked: dict[Request, int] = {}
         self._lines = TokenBucket(LINES_PER_SECOND, LINE_BURST)
 
     def __len__(self) -> int:
         """How many objects are paused."""
-        return len(self._paused)
+        return len(self.paused)
 
     def __contains__(self, request: object) -> bool:
-        return request in self._paused
+        return request in self.paused
 
     def park(self, request: Request, priority: int) -> None:
         """Keep a key whose object is paused until it is not."""
@@ -60,7 +61,7 @@ class Pauses:
 
     def drop(self, left: Callable[[Request], bool]) -> None:
         """Forget the keys of which this is true: nobody works on them here any more."""
-        self._paused = {request for request in self._paused if not left(request)}
+        self.paused -= {request for request in self.paused if left(request)}
         self._parked = {request: priority for request, priority in self._parked.items() if not left(request)}
 
     def heard(self, event: Event) -> str:
@@ -69,7 +70,7 @@ class Pauses:
         What is asked for here concerns the object itself, whatever a predicate says of this kind of change.
         """
         record, now = event.record, annotated(event.new)
-        if not now.paused and not now.unclear and now.reconcile_at is None and not self._paused:
+        if not now.paused and not now.unclear and now.reconcile_at is None and not self.paused:
             return ""
         request = Request(record.namespace, record.name)
         before = annotated(event.old)
@@ -78,20 +79,20 @@ class Pauses:
                       f'{PAUSED} means nothing; "true" pauses it')  # fmt: skip
         if now.paused:
             return self._pause(event, request)
-        if request in self._paused:
+        if request in self.paused:
             return self._resume(event, request)
         news = event.type is EventType.UPDATE and now.reconcile_at not in (None, before.reconcile_at)
         return f"{RECONCILE_AT} {show(now.reconcile_at)}" if news else ""
 
     def _pause(self, event: Event, request: Request) -> str:
-        if request in self._paused:
+        if request in self.paused:
             return ""
-        self._paused.add(request)
+        self.paused.add(request)
         self._say(logging.INFO, event, request, f"paused by its annotation {PAUSED}: no run until that is gone")
         return f"paused by {PAUSED}" if self._told else ""
 
     def _resume(self, event: Event, request: Request) -> str:
-        self._paused.discard(request)
+        self.paused.discard(request)
         why = "not paused any more"
         if event.new is None:
             why = "gone"

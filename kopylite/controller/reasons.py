@@ -50,17 +50,16 @@ class Reasons(Generic[K]):
 
     def add_own(self, key: K, reason: str) -> None:
         """As `add`, for a run that the last one asked for: REQUEUE, REQUEUE_AFTER, RETRY."""
-        self._merge(key, reason)
+        if key in self._by_key:
+            self._merge(key, reason)
+        else:
+            self._by_key[key] = (reason,)
 
     def drop(self, match: Callable[[K], bool]) -> None:
         """Forget the keys that match: they have no run to come."""
         for kept in (self._by_key, self._causes):
             for key in [key for key in kept if match(key)]:
                 del kept[key]
-
-    def take_causes(self, key: K) -> tuple[Version, ...]:
-        """The changes that caused the run of `key` which begins now; none if others had a part in it."""
-        return self._causes.pop(key, None) or ()
 
     def _cause(self, key: K, to: Version) -> None:
         known = self._causes.get(key, ())
@@ -74,6 +73,11 @@ class Reasons(Generic[K]):
         elif reason not in known and len(known) <= MAX_REASONS:
             self._by_key[key] = (*known, reason if len(known) < MAX_REASONS else MORE)
 
-    def take(self, key: K) -> tuple[str, ...]:
-        """The reasons of `key`, which runs now; its next run starts with none."""
-        return self._by_key.pop(key, ())
+    def take(self, key: K) -> tuple[tuple[str, ...], tuple[Version, ...]]:
+        """What is known of `key`, which runs now; its next run starts with none.
+
+        Returns:
+            Its reasons, and the changes that caused the run; none of these if others had a part in it.
+        """
+        causes = self._causes.pop(key, None) if self._causes else None
+        return self._by_key.pop(key, ()), causes or ()

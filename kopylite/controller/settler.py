@@ -110,33 +110,41 @@ class Settler:
         settlement: Settlement,
         error: BaseException | None,
         seconds: float,
+        now: float | None = None,
     ) -> None:
-        """Arrange the next run of `request`, count the finished one, and log it if it failed."""
+        """Arrange the next run of `request`, count the finished one, and log it if it failed.
+
+        Args:
+            now: the time of the clock, for a caller who has just read it.
+        """
         self.runs += 1
         if seconds > self.slowest[0]:
             self.slowest = (seconds, request)
         if self._in_scope is not None and not self._in_scope(request):
             self._let_go(context, request, settlement, error, seconds)
             return
-        after = self._arrange(request, priority, settlement, failed=error is not None)
+        after = self._arrange(request, priority, settlement, error is not None, now)
         self._observer.finished(settlement.result, seconds)
-        if settlement.failure is None:
+        failure = settlement.failure
+        if failure is None:
             self._causes.worked(request)
             if self._told:
                 self._told.pop(request, None)
-        if self._unreached and settlement.failure is not Failure.UNREACHED:
+        if self._unreached and failure is not Failure.UNREACHED:
             self._unreached.pop(request, None)
-        if self._going and settlement.failure is not Failure.GOING:
+        if self._going and failure is not Failure.GOING:
             self._going.pop(request, None)
         if self._errors or error is not None:
-            self._count(request, settlement.failure)
-        if error is not None and settlement.failure is not None:
-            self._report(context, request, settlement.failure, error, after)
+            self._count(request, failure)
+        if error is not None and failure is not None:
+            self._report(context, request, failure, error, after)
         elif logger.isEnabledFor(logging.DEBUG):
             text = f", next run in {after:.3f} s" if settlement.next_run is not NextRun.NONE else ""
             logger.debug("%s after %.3f s%s", settlement.result, seconds, text, extra={"fields": context.fields()})
 
-    def _arrange(self, request: Request, priority: int, settlement: Settlement, *, failed: bool) -> float:
+    def _arrange(
+        self, request: Request, priority: int, settlement: Settlement, failed: bool, now: float | None
+    ) -> float:
         """Arrange the next run of a key, if there is one, and return the seconds until then."""
         queue, next_run, after = self._queue, settlement.next_run, settlement.after
         if settlement.priority is not None:
@@ -149,7 +157,7 @@ class Settler:
         queue.forget(request)
         if next_run is NextRun.AFTER:
             self._reasons.add_own(request, RETRY if failed else REQUEUE_AFTER)
-            queue.add(request, priority=priority, after=after, hold=settlement.hold)
+            queue.add(request, priority, after, settlement.hold, now)
         return after
 
     def _let_go(

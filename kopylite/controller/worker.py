@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -11,7 +12,7 @@ import anyio
 
 from kopylite.boundary import cancelled_from_outside, ends_process, in_fresh_context
 from kopylite.clock import TICK, Clock
-from kopylite.controller.outcome import Settlement, settle_error, settle_result
+from kopylite.controller.outcome import SUCCESS, Settlement, settle_error, settle_result
 from kopylite.controller.pausecondition import with_condition
 from kopylite.controller.pauses import Pauses
 from kopylite.controller.reasons import Reasons
@@ -37,25 +38,28 @@ class LoopTurn:
     """The time that the workers of one controller share between two turns of the event loop.
 
     A reconcile that finds nothing to do never suspends, so a worker could run thousands of them in a row and starve
-    the watches. Each worker asks `is_over()` before it takes a key, and gives way when it is.
+    the watches. Each worker looks whether it is over before it takes a key, and gives way when it is.
+
+    Attributes:
+        ends: on the clock.
     """
 
-    __slots__ = ("_began", "_clock")
+    __slots__ = ("_clock", "ends")
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._began = clock.monotonic()
+        self.ends = clock.monotonic() + TURN
 
     def is_over(self) -> bool:
-        return self._clock.monotonic() - self._began > TURN
+        return self._clock.monotonic() > self.ends
 
     async def give_way(self) -> None:
         """Return in a turn of the event loop that has time left. The first worker to come back begins it."""
         while self.is_over():
-            began = self._began
+            ends = self.ends
             await asyncio.sleep(0)
-            if self._began == began:
-                self._began = self._clock.monotonic()
+            if self.ends == ends:
+                self.ends = self._clock.monotonic() + TURN
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +126,7 @@ class Worker:
         # The run in progress; the rest is valid only while there is one.
         self._context: Context | None = None
         self._scope: anyio.CancelScope
+        self._overdue = False
         self._request = Request("", "")
         self._priority = 0
         self._began = 0.0
@@ -137,6 +142,7 @@ class Worker:
         try:
             while True:
                 try:
+                    self._overdue = False
                     with anyio.CancelScope() as self._scope:
                         await self._serve()
                 except asyncio.CancelledError:
@@ -155,19 +161,26 @@ class Worker:
 
     async def _serve(self) -> None:
         """Run keys until one is overdue (then it is cancelled, or has returned all the same)."""
-        queue, turn, reconcile, scope = self._queue, self._turn, self._reconcile, self._scope
-        pauses, park = self._pauses, not self._spec.paused_condition
-        while not scope.cancel_called:
-            if turn.is_over():
+        queue, turn, reconcile, clock = self._queue, self._turn, self._reconcile, self._clock
+        paused: Container[Request] = () if self._spec.paused_condition else self._pauses.paused
+        while not self._overdue:
+            # The clock is read twice per run: here, and when the run has ended.
+            now = clock.monotonic()
+            if now > turn.ends:
                 await turn.give_way()
-            request, priority = queue.get_nowait() or await queue.get()
-            if park and pauses and request in pauses:
-                pauses.park(request, priority)
-                queue.done(request)
+                now = clock.monotonic()
+            if (item := queue.get_nowait(now)) is None:
+                item = await queue.get()
+                now = clock.monotonic()
+            request, priority = item
+            if paused and request in paused:
+                self._pauses.park(request, priority)
+                queue.done(request, now)
                 continue
-            context = self._begin(request, priority)
+            context = self._begin(request, priority, now)
             try:
-                settlement = settle_result(await in_fresh_context(reconcile, context, request), reconcile)
+                result = await in_fresh_context(reconcile, context, request)
+                settlement = SUCCESS if result is None else settle_result(result, reconcile)
                 if context.forgotten:
                     raise ForgottenAwait("; ".join(context.forgotten))
             except asyncio.CancelledError as error:
@@ -177,17 +190,16 @@ class Worker:
             except BaseException as error:
                 if ends_process(error):
                     raise
-                self._fail(self._timeout_error(error) if scope.cancel_called else error)
+                self._fail(self._timeout_error(error) if self._overdue else error)
             else:
                 self._finish(settlement, None)
 
-    def _begin(self, request: Request, priority: int) -> Context:
-        reasons = self._reasons
-        context = Context(self._environment, request, reasons.take(request), reasons.take_causes(request))
-        self._context = context
+    def _begin(self, request: Request, priority: int, now: float) -> Context:
+        reasons, causes = self._reasons.take(request)
+        self._context = context = Context(self._environment, request, reasons, causes)
         self._request = request
         self._priority = priority
-        self._began = self._clock.monotonic()
+        self._began = now
         RUNNING.set(context)
         if self._timer is None and self._spec.timeout is not None:
             self._watch_deadline(self._spec.timeout)
@@ -200,11 +212,11 @@ class Worker:
         context = self._context
         assert context is not None
         request, now = self._request, self._clock.monotonic()
-        self._settler.settle(context, request, self._priority, settlement, error, now - self._began)
+        self._settler.settle(context, request, self._priority, settlement, error, now - self._began, now)
         self._environment.on_run(context.step, now)
         self._context = None
         RUNNING.set(None)
-        self._queue.done(request)
+        self._queue.done(request, now)
 
     def _watch_deadline(self, seconds: float) -> None:
         self._timer = asyncio.get_running_loop().call_later(max(seconds, TICK), self._on_deadline)
@@ -218,6 +230,7 @@ class Worker:
         if left > 0:
             self._watch_deadline(left)
             return
+        self._overdue = True
         self._scope.cancel()
         for call in self._threads.active(self._context):
             logger.warning(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import heapq
+import math
 from collections.abc import Hashable
+from heapq import heapify, heappop, heappush
 from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
@@ -19,7 +20,7 @@ class DelayHeap(Generic[K]):
     holds more than twice the living entries plus a constant.
     """
 
-    __slots__ = ("_entries", "_heap", "_serial")
+    __slots__ = ("_entries", "_heap", "_serial", "earliest")
 
     def __init__(self) -> None:
         # (time, serial number, key): the serial number keeps equal times in the order of their arrival, and keys
@@ -28,6 +29,8 @@ class DelayHeap(Generic[K]):
         # The truth: an entry of the heap counts only if it is the one that stands here.
         self._entries: dict[K, tuple[float, int, K]] = {}
         self._serial = 0
+        # Nothing is due before. Not later than next_time(), which it may be behind when keys were moved or discarded.
+        self.earliest = math.inf
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -39,12 +42,15 @@ class DelayHeap(Generic[K]):
 
     def schedule(self, key: K, time: float) -> None:
         """Let `key` wait until `time`, whatever it waited for before."""
-        self._serial += 1
-        entry = self._entries[key] = (time, self._serial, key)
-        heapq.heappush(self._heap, entry)
-        if len(self._heap) > 2 * len(self._entries) + SWEEP_SLACK:
-            self._heap = list(self._entries.values())
-            heapq.heapify(self._heap)
+        heap, entries = self._heap, self._entries
+        self._serial = serial = self._serial + 1
+        entry = entries[key] = (time, serial, key)
+        heappush(heap, entry)
+        if time < self.earliest:
+            self.earliest = time
+        if len(heap) > 2 * len(entries) + SWEEP_SLACK:
+            self._heap = list(entries.values())
+            heapify(self._heap)
 
     def discard(self, key: K) -> None:
         """Forget `key`, if it waits."""
@@ -53,6 +59,7 @@ class DelayHeap(Generic[K]):
     def clear(self) -> None:
         self._entries.clear()
         self._heap.clear()
+        self.earliest = math.inf
 
     def next_time(self) -> float | None:
         """The earliest due time of all keys; None when nothing waits."""
@@ -60,7 +67,7 @@ class DelayHeap(Generic[K]):
         while heap:
             if entries.get(heap[0][2]) is heap[0]:
                 return heap[0][0]
-            heapq.heappop(heap)
+            heappop(heap)
         return None
 
     def pop_due(self, now: float) -> list[tuple[K, float]]:
@@ -68,9 +75,10 @@ class DelayHeap(Generic[K]):
         due: list[tuple[K, float]] = []
         heap, entries = self._heap, self._entries
         while heap and heap[0][0] <= now:
-            entry = heapq.heappop(heap)
+            entry = heappop(heap)
             time, _, key = entry
             if entries.get(key) is entry:
                 del entries[key]
                 due.append((key, time))
+        self.earliest = heap[0][0] if heap else math.inf
         return due

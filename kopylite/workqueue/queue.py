@@ -67,12 +67,13 @@ class WorkQueue(Generic[K]):
     Guarantees: a key that was added is handed out after the add, unless it is dropped or the queue is shut down; no key
     is handed out again before `done`; adds during a run make exactly one more run.
 
-    Belongs to one event loop. Every method but get() returns at once.
+    Belongs to one event loop. Every method but get() returns at once. `now`, where a method takes it, is the time of
+    the clock, for a caller who has just read it.
 
     Args:
         clock: time and randomness; its monotonic() must run at the speed of the event loop's time.
         rate_limiter: how long failed keys wait.
-        observer: told about every key that becomes ready, is taken, done or delayed.
+        observer: told about every key that is taken or done, and holds the counters.
     """
 
     def __init__(
@@ -96,10 +97,10 @@ class WorkQueue(Generic[K]):
 
     def __len__(self) -> int:
         """Keys that could run now; see QueueStatistics.ready."""
-        self._promote()
+        self._promote(self._clock.monotonic())
         return self._state.ready
 
-    def add(self, key: K, *, priority: int = 0, after: float = 0.0, hold: bool = False) -> None:
+    def add(self, key: K, priority: int = 0, after: float = 0.0, hold: bool = False, now: float | None = None) -> None:
         """Ask for a run of `key`, not before `after` seconds. Ignored once the queue is shut down.
 
         If a run is to come already, it comes at the earlier time and with the higher priority of both.
@@ -113,19 +114,20 @@ class WorkQueue(Generic[K]):
         """
         if self._shut_down:
             return
-        if type(priority) is not int or after:  # a nan is true, too
-            if type(priority) is not int or type(after) is not float or not 0 < after <= LARGEST:
-                _check(priority, after)
-            if after > 0:
-                self._observer.delayed()
+        if type(priority) is not int or (after and not (type(after) is float and 0 < after <= LARGEST)):
+            _check(priority, after)  # a nan is true, too
+        if now is None:
+            now = self._clock.monotonic()
+        if after > 0:
+            self._observer.retries += 1
         if hold and after > 0:
-            self._state.hold(key, self._clock.monotonic(), priority=priority, after=after)
+            self._state.hold(key, now, priority=priority, after=after)
+        elif self._state.add(key, now, priority, after):
+            self._observer.adds += 1
             if self._idle:
-                self._set_timer()
-        elif self._state.add(key, self._clock.monotonic(), priority=priority, after=after):
-            self._observer.became_ready()
-            self._wake(1)
-        elif self._idle:
+                self._wake(1)
+            return
+        if self._idle:
             self._set_timer()
 
     def add_rate_limited(self, key: K, *, priority: int = 0) -> float:
@@ -148,7 +150,7 @@ class WorkQueue(Generic[K]):
         """Failures of `key` since it was last forgotten."""
         return self._limiter.failures(key)
 
-    def get_nowait(self) -> tuple[K, int] | None:
+    def get_nowait(self, now: float | None = None) -> tuple[K, int] | None:
         """The next key to run and its priority, or None when nothing is ready. Call done(key) afterwards.
 
         Raises:
@@ -156,12 +158,17 @@ class WorkQueue(Generic[K]):
         """
         if self._shut_down:
             raise QueueShutDown("the work queue is shut down")
-        now = self._promote()
-        taken = self._state.take(now)
+        if now is None:
+            now = self._clock.monotonic()
+        state = self._state
+        if state.delays.earliest <= now:
+            self._promote(now)
+        taken = state.take(now)
         if taken is None:
             return None
-        self._observer.taken(taken.waited)
-        return taken.key, taken.priority
+        key, priority, waited = taken
+        self._observer.taken(waited)
+        return key, priority
 
     async def get(self) -> tuple[K, int]:
         """As get_nowait(), but waits until there is something.
@@ -183,15 +190,15 @@ class WorkQueue(Generic[K]):
                 raise
         return item
 
-    def done(self, key: K) -> None:
+    def done(self, key: K, now: float | None = None) -> None:
         """The run of `key` ended. If it was added meanwhile, it is ready again.
 
         Raises:
             KeyError: the key is not running.
         """
-        worked, ready = self._state.done(key, self._clock.monotonic())
+        worked, ready = self._state.done(key, self._clock.monotonic() if now is None else now)
         self._observer.done(worked)
-        if ready:
+        if ready and self._idle:
             self._wake(1)
 
     def shut_down(self) -> None:
@@ -213,7 +220,8 @@ class WorkQueue(Generic[K]):
 
     def statistics(self) -> QueueStatistics:
         """The queue as it is now."""
-        now = self._promote()
+        now = self._clock.monotonic()
+        self._promote(now)
         state = self._state
         ages = self.running().values()
         oldest = state.oldest_ready()
@@ -228,14 +236,12 @@ class WorkQueue(Generic[K]):
             unfinished=sum(ages),
         )
 
-    def _promote(self) -> float:
-        """Make ready what is due, and return the time."""
-        now = self._clock.monotonic()
+    def _promote(self, now: float) -> None:
+        """Make ready what is due."""
         if count := self._state.promote(now):
-            for _ in range(count):
-                self._observer.became_ready()
-            self._wake(count)
-        return now
+            self._observer.adds += count
+            if self._idle:
+                self._wake(count)
 
     def _wake(self, count: int) -> None:
         """Let up to `count` idle workers look for a key."""
@@ -260,7 +266,7 @@ class WorkQueue(Generic[K]):
 
     def _on_timer(self) -> None:
         self._timer = None
-        self._promote()
+        self._promote(self._clock.monotonic())
         if self._idle:
             self._set_timer()
 

@@ -32,7 +32,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 from kopylite.workqueue.delays import DelayHeap
 
@@ -42,24 +42,16 @@ K = TypeVar("K", bound=Hashable)
 FAIR_SHARE = 8
 
 
-class Taken(NamedTuple, Generic[K]):
-    """A key to run now, its priority, and for how many seconds it was ready."""
-
-    key: K
-    priority: int
-    waited: float
-
-
 class QueueState(Generic[K]):
     """See the rules of this module. No method may be called with an earlier `now` than one before it."""
 
-    __slots__ = ("_held", "_levels", "_order", "_parked", "_priority", "_running", "_takes", "_waiting")
+    __slots__ = ("_held", "_levels", "_order", "_parked", "_priority", "_running", "_takes", "delays")
 
     def __init__(self) -> None:
-        # Every key that has a run to come. It is in exactly one of _waiting, _levels and _parked.
+        # Every key that has a run to come. It is in exactly one of delays, _levels and _parked.
         self._priority: dict[K, int] = {}
-        self._waiting: DelayHeap[K] = DelayHeap()
-        # Those of _waiting that nothing may bring forward.
+        self.delays: DelayHeap[K] = DelayHeap()
+        # Those of delays that nothing may bring forward.
         self._held: set[K] = set()
         # priority -> its ready keys in the order of their readiness, with the time of it. No level is empty.
         # OrderedDict, because a dict that is emptied from its front gets slower with each pop.
@@ -72,26 +64,26 @@ class QueueState(Generic[K]):
         self._running: dict[K, float] = {}
         self._takes = 0
 
-    def add(self, key: K, now: float, *, priority: int = 0, after: float = 0.0) -> bool:
+    def add(self, key: K, now: float, priority: int = 0, after: float = 0.0) -> bool:
         """Ask for a run of `key`, not before `after` seconds. Returns whether it has become ready or parked."""
         old = self._priority.get(key)
         if old is None:
             self._priority[key] = priority
             if after > 0:
-                self._waiting.schedule(key, now + after)
+                self.delays.schedule(key, now + after)
                 return False
             self._make_ready(key, priority, now)
             return True
         if priority > old:
             self._raise_priority(key, old, priority)
-        due = self._waiting.due_time(key)
+        due = self.delays.due_time(key)
         if due is None or key in self._held:
             return False
         if after > 0:
             if now + after < due:
-                self._waiting.schedule(key, now + after)
+                self.delays.schedule(key, now + after)
             return False
-        self._waiting.discard(key)
+        self.delays.discard(key)
         self._make_ready(key, self._priority[key], now)
         return True
 
@@ -103,19 +95,25 @@ class QueueState(Generic[K]):
             self._parked.pop(key, None)
             self._leave_level(key, old)
         self._priority[key] = priority
-        self._waiting.schedule(key, now + after)
+        self.delays.schedule(key, now + after)
         self._held.add(key)
 
     def promote(self, now: float) -> int:
         """Make ready what is due. Returns how many keys became ready or parked."""
-        due = self._waiting.pop_due(now)
+        due = self.delays.pop_due(now)
+        held, priorities = self._held, self._priority
         for key, time in due:
-            self._held.discard(key)
-            self._make_ready(key, self._priority[key], time)
+            if held:
+                held.discard(key)
+            self._make_ready(key, priorities[key], time)
         return len(due)
 
-    def take(self, now: float) -> Taken[K] | None:
-        """Hand out the next key, which then is running; None when nothing is ready."""
+    def take(self, now: float) -> tuple[K, int, float] | None:
+        """Hand out the next key, which then is running; None when nothing is ready.
+
+        Returns:
+            The key, its priority, and for how many seconds it was ready.
+        """
         order = self._order
         if not order:
             return None
@@ -130,7 +128,7 @@ class QueueState(Generic[K]):
             self._drop_level(priority)
         del self._priority[key]
         self._running[key] = now
-        return Taken(key, priority, now - since)
+        return key, priority, now - since
 
     def done(self, key: K, now: float) -> tuple[float, bool]:
         """The run of `key` ended. Returns for how long it ran, and whether the key is now ready again.
@@ -139,8 +137,7 @@ class QueueState(Generic[K]):
             KeyError: the key is not running: done() was called twice.
         """
         worked = now - self._running.pop(key)
-        since = self._parked.pop(key, None)
-        if since is None:
+        if not self._parked or (since := self._parked.pop(key, None)) is None:
             return worked, False
         self._make_ready(key, self._priority[key], since)
         return worked, True
@@ -149,14 +146,14 @@ class QueueState(Generic[K]):
         """Take back the run to come of each key that matches; those that run go on. Takes time for each key."""
         for key in [key for key in self._priority if match(key)]:
             self._leave_level(key, self._priority.pop(key))
-            self._waiting.discard(key)
+            self.delays.discard(key)
             self._held.discard(key)
             self._parked.pop(key, None)
 
     def clear(self) -> None:
         """Take back every run to come."""
         self._priority.clear()
-        self._waiting.clear()
+        self.delays.clear()
         self._held.clear()
         self._levels.clear()
         self._order.clear()
@@ -164,17 +161,17 @@ class QueueState(Generic[K]):
 
     def next_time(self) -> float | None:
         """When the next waiting key is due; None when none waits."""
-        return self._waiting.next_time()
+        return self.delays.next_time()
 
     @property
     def ready(self) -> int:
         """Keys that could run now, the parked ones included."""
-        return len(self._priority) - len(self._waiting)
+        return len(self._priority) - len(self.delays)
 
     @property
     def waiting(self) -> int:
         """Keys whose time has not come."""
-        return len(self._waiting)
+        return len(self.delays)
 
     def takeable(self) -> bool:
         """Whether take() has something to hand out."""

@@ -73,15 +73,15 @@ class QueueWorld:
         if taken is None:
             assert not ready, f"{ready} are ready, and nothing is handed out"
             return
-        assert taken.key not in self.running, f"{taken.key} runs twice at once"
-        assert taken.key in ready, f"{taken.key} is handed out, and has no run to come by now"
-        assert taken.priority == self.owed[taken.key][2], f"{taken.key} has lost its priority"
+        assert taken[0] not in self.running, f"{taken[0]} runs twice at once"
+        assert taken[0] in ready, f"{taken[0]} is handed out, and has no run to come by now"
+        assert taken[1] == self.owed[taken[0]][2], f"{taken[0]} has lost its priority"
         if len(levels) > 1:
             self.takes += 1
         fair = len(levels) > 1 and self.takes % FAIR_SHARE == 0
-        assert fair or taken.priority == max(levels), "what is urgent waits for what is not"
-        del self.owed[taken.key]
-        self.running.add(taken.key)
+        assert fair or taken[1] == max(levels), "what is urgent waits for what is not"
+        del self.owed[taken[0]]
+        self.running.add(taken[0])
 
     def check(self) -> None:
         state, times = self.state, [due for due, _, _ in self.owed.values()]
@@ -116,8 +116,8 @@ class QueueWorld:
             if key in level:
                 place = (priority, list(level).index(key), self.now - level[key])
         due, held, priority = self.owed.get(key, (self.now - 99, False, -1))
-        serial = state._waiting._entries[key][1] if key in state._waiting._entries else 0
-        rank = sum(entry[1] < serial for entry in state._waiting._entries.values()) if serial else -1
+        serial = state.delays._entries[key][1] if key in state.delays._entries else 0
+        rank = sum(entry[1] < serial for entry in state.delays._entries.values()) if serial else -1
         parked = self.now - state._parked[key] if key in state._parked else -1.0
         return key in self.running, due - self.now, held, priority, place, rank, parked
 
@@ -132,7 +132,8 @@ class QueueWorld:
         new._levels = {priority: OrderedDict(level) for priority, level in old._levels.items()}
         new._parked, new._running, new._takes = dict(old._parked), dict(old._running), old._takes
         heap: DelayHeap[str] = DelayHeap()
-        heap._heap, heap._entries = list(old._waiting._heap), dict(old._waiting._entries)
-        heap._serial = old._waiting._serial
-        new._waiting = heap
+        heap._heap, heap._entries = list(old.delays._heap), dict(old.delays._entries)
+        heap._serial = old.delays._serial
+        heap.earliest = old.delays.earliest
+        new.delays = heap
         return twin

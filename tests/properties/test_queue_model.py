@@ -157,7 +157,7 @@ class History:
         taken, expected = self.state.take(self.now), self.model.take(self.now)
         assert taken == expected
         if taken is not None:
-            self.owed.remove(taken.key)
+            self.owed.remove(taken[0])
         return taken is not None
 
     def done(self, key: str) -> None:

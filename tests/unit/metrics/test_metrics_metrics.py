@@ -124,8 +124,8 @@ def test_the_queue_is_seen_through_its_statistics_at_each_scrape() -> None:
 def test_queue_events_are_counted_with_client_gos_buckets() -> None:
     metrics = Metrics()
     observer = metrics.controller("shop", workers=1).queue
-    observer.became_ready()
-    observer.delayed()
+    observer.adds += 1
+    observer.retries += 1
     observer.taken(0.0005)
     observer.done(20.0)
     labels = {"name": "shop", "controller": "shop"}

@@ -9,7 +9,7 @@ from kopylite.workqueue.state import FAIR_SHARE, QueueState
 
 def keys_taken(state: QueueState[str], count: int, now: float = 0.0) -> list[str]:
     taken = [state.take(now) for _ in range(count)]
-    return [item.key for item in taken if item is not None]
+    return [item[0] for item in taken if item is not None]
 
 
 def test_a_key_added_twice_runs_once() -> None:
@@ -30,7 +30,7 @@ def test_adds_during_a_run_make_one_more_run_after_it() -> None:
     assert state.done("a", 3.0) == (3.0, True)
     taken = state.take(5.0)
     assert taken is not None
-    assert taken.waited == 4.0
+    assert taken[2] == 4.0
     assert state.done("a", 6.0) == (1.0, False)
 
 
@@ -120,7 +120,7 @@ def test_a_held_key_runs_at_its_time_and_not_before_however_often_it_is_added() 
     assert state.promote(12.0) == 1
     taken = state.take(12.0)
     assert taken is not None
-    assert taken.priority == 7
+    assert taken[1] == 7
     state.done("a", 12.0)
     assert state.add("a", 13.0), "a hold ends with its run"
 
