@@ -17,7 +17,7 @@ from kopylite.client.fields import Field, fields_of
 from kopylite.client.overlay import Overlay
 from kopylite.client.patches import bound_diff, bound_steps, rebased, replaces_list, with_identity
 from kopylite.client.verbs import PatchType
-from kopylite.errors import UsageError
+from kopylite.errors import EncodeError, UsageError
 from kopylite.objects import adapter_like, key_of, kind_of, to_wire, wire_of
 from kopylite.objects.reading import bytes_of, paired, parts_of, read_from
 from kopylite.objects.wirevalues import wire_value
@@ -52,7 +52,7 @@ def field_of(obj: Any) -> Field:
 
 def merge_change(obj: Any, patch: Mapping[str, Any]) -> Edit:
     """The change that a JSON merge patch is. A list in it is the whole list, as merge patches have it."""
-    stored, field, desired = as_read(obj), field_of(obj), wire_value(patch, name=f"{kind_of(obj)} {key_of(obj)}")
+    stored, field, desired = as_read(obj), field_of(obj), _written(obj, patch)
     literal: dict[int, Any] = {}
     for found in _lists(desired):
         literal |= parts_of(found)
@@ -71,7 +71,7 @@ def status_change(obj: Any, status: Any, *, exact: bool = False) -> Edit:
         exact: what the status leaves out goes.
     """
     if isinstance(status, Mapping):
-        wire_value({"status": status}, name=f"{kind_of(obj)} {key_of(obj)}")  # refused with its path, before it is cut
+        _written(obj, {"status": status})  # refused with its path, before it is cut
     stored, field = as_read(obj), field_of(obj)
     own = obj.get("status") if isinstance(obj, dict) else getattr(obj, "status", None)
     whole = exact or (status is own and own is not None)
@@ -114,6 +114,14 @@ def _desired(
     desired = to_wire(status, nulls=not whole)
     # A map in a model is all of it: what is not in it (any more) goes.
     return desired, {id(wire): wire for part, wire in paired(status, desired) if whole or isinstance(part, dict)}
+
+
+def _written(obj: Any, value: Mapping[str, Any]) -> Any:
+    """What `value` is on the wire; it is refused with the name of the object."""
+    try:
+        return wire_value(value)
+    except EncodeError as error:
+        raise EncodeError(error.problem, error.field, f"{kind_of(obj)} {key_of(obj)}") from None
 
 
 def _lists(value: Any) -> list[list[Any]]:

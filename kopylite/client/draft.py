@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from kopylite.client.codec import decode_object, encode, encode_sorted
 from kopylite.client.fields import Field
-from kopylite.client.overlay import NONE, Names, Overlay, names_of
+from kopylite.client.overlay import NONE, Names, Overlay, holds, names_of
 from kopylite.errors import UsageError
 from kopylite.objects import (
     Adapter,
@@ -154,9 +154,9 @@ class Draft:
             self._desired_body = encode_sorted(self.desired)
         return self._desired_body
 
-    def takes_out(self) -> bool:
-        """Whether a part that was edited in place may lack something that is stored."""
-        return _lacks(self._bare(self.stored), self.desired, self.literal)
+    def is_held_by(self, stored: dict[str, Any]) -> bool:
+        """Whether a state of the object holds what is desired just as it is, so that there is nothing to merge."""
+        return holds(self._bare(stored), self.desired, self.literal)
 
     def _name(self) -> None:
         desired = self.desired.get("metadata") or {}
@@ -223,20 +223,6 @@ def as_stored(wire: Any, as_read: Any, stored: Any, literal: dict[int, Any]) -> 
             literal[id(result)] = result
         return result
     return wire
-
-
-def _lacks(stored: Any, desired: Any, literal: Mapping[int, Any]) -> bool:
-    """Whether a literal part of a desired state may lack something that is stored in its place."""
-    if isinstance(desired, dict):
-        if not isinstance(stored, dict):
-            return False
-        if id(desired) in literal and not desired.keys() >= stored.keys():
-            return True
-        return any(_lacks(stored[name], part, literal) for name, part in desired.items() if name in stored)
-    if not isinstance(desired, list):
-        return False
-    # In whose place an element stands is not clear in a list that was put in whole.
-    return desired != stored if id(desired) in literal else not literal.keys().isdisjoint(parts_of(desired))
 
 
 def without_status(wire: Mapping[str, Any]) -> dict[str, Any]:

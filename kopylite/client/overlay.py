@@ -18,6 +18,7 @@ from __future__ import annotations
 import enum
 import json
 from collections.abc import Mapping, Sequence
+from itertools import repeat
 from typing import Any, Final
 
 from kopylite.client.codec import encode
@@ -172,6 +173,31 @@ class Overlay:
         return result if literal else [*desired, *extra]
 
 
+def holds(stored: Any, desired: Any, literal: Mapping[int, Any]) -> bool:
+    """Whether all that is desired is stored, value by value and in the same places, and in a literal part nothing else.
+
+    An overlay gives back the stored object then, unless a field is dropped. Most comparisons end here.
+    """
+    if isinstance(desired, dict):
+        if not isinstance(stored, dict) or (id(desired) in literal and len(stored) != len(desired)):
+            return False
+        for name, value in desired.items():
+            old = stored.get(name, ABSENT)
+            if type(value) in _PLAIN:
+                if type(old) is not type(value) or old != value:
+                    return False
+            elif not holds(old, value, literal):
+                return False
+        return True
+    if isinstance(desired, list):
+        return (
+            isinstance(stored, list)
+            and len(stored) == len(desired)
+            and all(map(holds, stored, desired, repeat(literal)))
+        )
+    return type(stored) is type(desired) and bool(stored == desired)
+
+
 def _with(merged: dict[str, Any], stored: dict[str, Any], name: str, new: Any) -> dict[str, Any]:
     """`merged` with another value; a new map, if it is the stored one yet."""
     if merged is stored:
@@ -201,7 +227,7 @@ def names_of(desired: Any, field: Field, literal: Mapping[int, Any], before: Nam
             inner = names_of(value, field.child(name), literal, before.get(step) or NONE)
             if value is None:
                 found.pop(step, None)
-            elif inner or whole or (isinstance(value, dict | list) and id(value) not in literal):
+            elif inner or whole or (isinstance(value, (dict, list)) and id(value) not in literal):
                 found[step] = inner
         return found
     if isinstance(desired, list) and (elements := elements_by_key(desired, field)) is not None:

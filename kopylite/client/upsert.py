@@ -34,6 +34,8 @@ from kopylite.objects import Kind, ObjectKey, Unstructured, key_of, kind_of
 MAX_REMEMBERED = 50_000
 # Different sets of names: an operator has a few for each kind.
 _MAX_SHARED = 1_000
+# In place of a resourceVersion.
+_UNSEEN = "unseen"
 
 
 class UpsertParams(WriteParams, total=False):
@@ -69,15 +71,14 @@ class _Known(NamedTuple):
         uid: of the object; another one of its name is not known.
         names: the fields that it named, as JSON.
         refused: a hash of the differences that the server left after the desired state was sent; 0: it took everything.
-        state: the version of the stored object, and a hash of the desired state.
-        matched: the two were found to match; False: the version is the answer to a write of the desired state.
+        state: the version of the stored object that was found to match the desired state, or _UNSEEN: nobody has looked
+            since it was sent; and a hash of the desired state.
     """
 
     uid: str
     names: bytes
     refused: int
     state: tuple[str, int]
-    matched: bool = True
 
 
 class Upserts:
@@ -215,14 +216,14 @@ class Upserts:
         return known
 
     def _still_matches(self, draft: Draft, known: _Known) -> bool:
-        """Whether it is known without a comparison that the stored object is as desired."""
-        if known.state != draft.fingerprint():
+        """Whether what was desired the last time, too, is stored: most of what comes to an upsert are other changes."""
+        state = draft.fingerprint()
+        if known.state == state:
+            return True
+        # The names are those of the last time, so none is dropped.
+        if known.state[1] != state[1] or known.refused or not draft.is_held_by(draft.stored):
             return False
-        if not known.matched:
-            # The server took all of the same state: nothing is to be put in. Something may be to be taken out.
-            if known.refused or draft.takes_out():
-                return False
-            self._remember(draft.name, known._replace(matched=True))
+        self._remember(draft.name, known._replace(state=state))
         return True
 
     def _matches(self, draft: Draft, merged: dict[str, Any], known: _Known | None, names: Names) -> bool:
@@ -241,12 +242,19 @@ class Upserts:
         obj = draft.adapter.decode(answer)
         if not options.dry_run:
             stored = obj if isinstance(obj, Unstructured) else decode_object(answer)
-            left = _asked_for(merge_diff(stored, draft.over(stored, Overlay(draft.literal))), draft.stored)
-            uid = stored["metadata"].get("uid") or ""
-            refused = _hash(stored, merge_apply(stored, left) if left else stored)
-            state = stored["metadata"].get("resourceVersion") or "", draft.fingerprint()[1]
-            self._remember(draft.name, _Known(uid, self._shared_names(draft, names), refused, state, matched=False))
+            uid, state = stored["metadata"].get("uid") or "", (_UNSEEN, draft.fingerprint()[1])
+            self._remember(
+                draft.name, _Known(uid, self._shared_names(draft, names), self._refused(draft, stored), state)
+            )
         return obj
+
+    @staticmethod
+    def _refused(draft: Draft, stored: dict[str, Any]) -> int:
+        """A hash of what the server, in its answer, has not taken of a desired state; 0: it took it all."""
+        if draft.is_held_by(stored):
+            return 0
+        left = _asked_for(merge_diff(stored, draft.over(stored, Overlay(draft.literal))), draft.stored)
+        return _hash(stored, merge_apply(stored, left) if left else stored)
 
     def _shared_names(self, draft: Draft, before: Names) -> bytes:
         """The names in a desired state as JSON; equal ones are one object: most objects of a kind have the same."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kopylite.apiserver.patching.json_patch import json_patch
 from kopylite.client.fields import UNKNOWN, Field
-from kopylite.client.overlay import NONE, Overlay, names_of
+from kopylite.client.overlay import NONE, Overlay, holds, names_of
 from kopylite.client.patches import (
     add_finalizer,
     bound_diff,
@@ -169,6 +169,16 @@ def test_a_part_put_in_whole_holds_what_is_desired_and_loses_nothing_of_others(
     wanted = {element["name"] for part in (first, second) for element in part.get("k", [])}
     others = [element for element in theirs.get("k", []) if element["name"] not in wanted]
     assert "k" not in second or [e for e in merged["k"] if e["name"] not in wanted] == others
+
+
+@given(documents, st.data())
+def test_what_is_held_as_it_is_has_nothing_to_merge(desired: dict[str, Any], data: st.DataObject) -> None:
+    stored = data.draw(st.just(defaulted(desired, data)) | documents)
+    parts = list(parts_of(desired).values())
+    literal = {id(part): part for part in parts if data.draw(st.booleans())}
+    if holds(stored, desired, literal):
+        assert Overlay(literal).merge(stored, desired, FIELD) is stored
+    assert holds(desired, copy.deepcopy(desired), {})
 
 
 @given(objects, st.data())
