@@ -49,8 +49,9 @@ class Watch:
             Request with the object's own namespace and name.
         predicates: drops events before they are mapped. Never narrows what is cached.
         labels: a label selector, evaluated by the server: other objects are not cached either. Reads of a kind that
-            is cached in part only go to the server. Where an app watches the kind whole, too (it owns it, for one),
-            reads come from that cache, which may be older than this watch's event: better narrow by `predicates`.
+            is cached in part only go to the server. Where somebody watches the kind whole, too (the app owns it, for
+            one), reads come from that cache; if it is behind this watch's event, that is handed on a second time when
+            it has caught up. To narrow by `predicates` saves the second cache.
         namespace: only this namespace; None: those of the manager.
         metadata_only: cache and deliver only the metadata.
         fields: a field selector, e.g. "spec.nodeName=n1"; as `labels`. The server says which fields it knows.

@@ -69,8 +69,9 @@ def sources_of(
         whole = part is None or watch.map is not None
         informers: Informers = cache if part is None or whole else PartCache(cache, part)
         made = list(_sources(watch, make, informers, places, environment))
-        if whole and shard is not None:
-            for source in made:
+        for source in made:
+            source.reads = cache
+            if whole and shard is not None:
                 source.admits = partial(_is_key_in, own)
         sources.extend(made)
         return made

@@ -16,6 +16,7 @@ from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.objects import HasKey, Kind
 from kopylite.reconcile.chains import ChangeReason, Version
 from kopylite.reconcile.request import Request
+from kopylite.triggers.echoes import Echoes, Reads
 from kopylite.triggers.events import Event, EventType, event_of
 from kopylite.triggers.handlers import (
     LOW_PRIORITY,
@@ -81,6 +82,8 @@ class KindSource:
         admits: of its keys, only these are enqueued; None: all. To be set before it runs.
         asks: told of each change before the predicate is; says why the object itself is to run, or "". Then an update
             that the predicate drops counts as if the object had just been created. None: nobody asks.
+        reads: where reads of the kind come from. Where that is another cache than this watch's, an event that is ahead
+            of it is handed on twice: see Echoes. To be set before it runs; None: nobody reads.
     """
 
     def __init__(
@@ -97,9 +100,11 @@ class KindSource:
     ) -> None:
         self.admits: Callable[[Request], bool] | None = None
         self.asks: Callable[[Event], str] | None = None
+        self.reads: Reads | None = None
         self.informer: Informer = cache.acquire(
             kind, namespace=namespace, labels=labels, fields=fields, metadata_only=metadata_only
         )
+        self._echoes: Echoes | None = None
         self._cache = cache
         self._watched = kind.kind
         self._handler = handler
@@ -131,15 +136,26 @@ class KindSource:
         enqueue = only(enqueue, self.admits)
         if isinstance(self._handler, PreparedHandler):
             await self._handler.prepare()  # nothing is missed: a late handler is told of all that is there
+        scope = self.informer.scope
+        if self.reads is not None and (scope.labels or scope.fields or scope.metadata_only):
+            self._echoes = Echoes(scope.kind, self.informer.store, self.reads)
         self._handle = self.informer.add_handler(partial(self._deliver, enqueue))
         self._begun.set()
         try:
-            if isinstance(self._handler, BackgroundHandler):
-                await self._handler.run(self._watched, enqueue)
-            else:
-                await anyio.sleep_forever()
+            if self._echoes is None:
+                await self._work(enqueue)
+                return
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._echoes.run, partial(self._hand_on, enqueue))
+                await self._work(enqueue)
         finally:
             self.informer.remove_handler(self._handle)
+
+    async def _work(self, enqueue: Enqueue) -> None:
+        if isinstance(self._handler, BackgroundHandler):
+            await self._handler.run(self._watched, enqueue)
+        else:
+            await anyio.sleep_forever()
 
     def close(self) -> None:
         """Give the informer back. To be called once, when it doesn't run any more."""
@@ -147,6 +163,11 @@ class KindSource:
 
     def _deliver(self, enqueue: Enqueue, delta: Delta) -> None:
         event = event_of(delta)
+        if self._echoes is not None:
+            self._echoes.note(event)
+        self._hand_on(enqueue, event)
+
+    def _hand_on(self, enqueue: Enqueue, event: Event) -> None:
         new, ask = event.new, enqueue
         if new is not None and not event.initial and not event.unchanged:
             enqueue = partial(_enqueue_change, enqueue, Version(new.uid, new.resource_version))
