@@ -1,4 +1,4 @@
-"""What is forgotten in the user's other functions is told of, and their failures are counted."""
+"""What is forgotten in the user's other functions is told of, and their failures are counted; caches of one kind."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from kopylite.triggers import Event, predicate
 from tests.operators import eventually
 
 if TYPE_CHECKING:
+    from kopylite.apiserver.world import Call
     from kopylite.client import Client
 
 CONFIG_MAP = Kind("v1", "ConfigMap")
@@ -108,3 +109,35 @@ async def test_a_forgotten_await_in_a_map_function_is_told_and_failures_are_coun
         await asyncio.sleep(0)
     line = owners.__code__.co_firstlineno + 1
     assert f"delete(...) was called without await at {__file__}:{line} in owners" in caplog.text
+
+
+async def test_an_event_of_a_narrowed_watch_runs_its_key_again_when_reads_show_it() -> None:
+    app, secret, seen = App("beside"), Kind("v1", "Secret"), list[str]()
+    held, released = anyio.Event(), anyio.Event()
+    released.set()
+    app.cache(secret)
+
+    @app.reconciler(CONFIG_MAP, watches=[watch(secret, labels="mine=yes")])
+    async def reconcile(ctx: Context, request: Request) -> None:
+        found = await ctx.client.find(secret, request)
+        seen.append(found.annotations["state"] if found else "")
+
+    async def hold_whole_watch(call: Call, event: bytes) -> bytes | None:
+        if call.resource.kind == "Secret" and "labelSelector" not in call.request.query and not released.is_set():
+            held.set()
+            await released.wait()
+        return event
+
+    metadata = {"name": "a", "namespace": "default", "labels": {"mine": "yes"}, "annotations": {"state": "old"}}
+    async with EmbeddedCluster() as cluster, cluster.client() as client, cluster.running(app):
+        cluster.hooks.watch.append(hold_whole_watch)
+        created = await client.create(Unstructured({"apiVersion": "v1", "kind": "Secret", "metadata": metadata}))
+        await eventually(lambda: "old" in seen, "it ran")
+        released = anyio.Event()
+        await client.patch(created, {"metadata": {"annotations": {"state": "new"}}})
+        with anyio.fail_after(10):
+            await held.wait()
+        runs = len(seen)
+        await eventually(lambda: len(seen) > runs or seen[-1] == "new", "the narrowed watch told of it")
+        released.set()
+        await eventually(lambda: seen[-1] == "new", "the last run saw it")
