@@ -7,8 +7,8 @@ and kind (see `foreign`).
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Generic, Protocol, TypeVar, overload
-from weakref import WeakKeyDictionary
 
 import msgspec
 from pydantic import BaseModel
@@ -58,8 +58,7 @@ class Adapter(Protocol[T]):
         ...
 
 
-def _decode_dict(raw: bytes) -> Unstructured:
-    return Unstructured(msgspec.json.decode(raw, type=dict))
+_decode_dict = msgspec.json.Decoder(dict[str, Any]).decode  # made once: `decode(raw, type=dict)` makes one each time
 
 
 class UnstructuredAdapter:
@@ -71,7 +70,7 @@ class UnstructuredAdapter:
         self.kind = kind
 
     def decode(self, raw: bytes) -> Unstructured:
-        obj = read(_decode_dict, raw, self._refuse)
+        obj = Unstructured(read(_decode_dict, raw, self._refuse))
         obj._read = raw
         return fill_kind(obj, self.kind)
 
@@ -134,11 +133,6 @@ class ForeignAdapter:
         return wire_value(foreign_wire(obj), name=self.kind.kind)  # type: ignore[no-any-return]
 
 
-# One adapter per class and per Kind, for the life of the class.
-_by_class: WeakKeyDictionary[type, Adapter[Any]] = WeakKeyDictionary()
-_by_kind: dict[Kind, Adapter[Unstructured]] = {}
-
-
 @overload
 def adapter_of(kind: Kind) -> Adapter[Unstructured]: ...
 @overload
@@ -149,20 +143,18 @@ def adapter_of(kind: Kind | type[Any]) -> Adapter[Any]:
     Raises:
         RegistrationError: the class is no kind.
     """
-    if isinstance(kind, Kind):
-        adapter = _by_kind.get(kind)
-        return adapter or _by_kind.setdefault(kind, _watched(UnstructuredAdapter(complete(kind))))
-    if not isinstance(kind, type):
-        raise RegistrationError(f"{kind!r} is no kind: use a Kind, a CustomResource class or a V1... model class")
-    found = _by_class.get(kind)
-    return found or _by_class.setdefault(kind, _watched(_new_adapter(kind)))
+    if isinstance(kind, (type, Kind)):
+        return _adapter(kind)  # type: ignore[arg-type]  # mypy takes a class for something without a hash
+    raise RegistrationError(f"{kind!r} is no kind: use a Kind, a CustomResource class or a V1... model class")
 
 
-def _watched(adapter: Adapter[T]) -> Adapter[T]:
+@lru_cache(maxsize=1024)  # every read asks for one, and what is not used any more goes
+def _adapter(kind: Kind | type[Any]) -> Adapter[Any]:
+    adapter = UnstructuredAdapter(complete(kind)) if isinstance(kind, Kind) else _adapter_of_class(kind)
     return SecretAdapter(adapter) if is_secret(adapter.kind) else adapter
 
 
-def _new_adapter(cls: type[Any]) -> Adapter[Any]:
+def _adapter_of_class(cls: type[Any]) -> Adapter[Any]:
     if issubclass(cls, CustomResource):
         if cls.declaration is None:
             raise RegistrationError(

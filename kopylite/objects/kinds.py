@@ -52,6 +52,9 @@ class Kind:
             )
         object.__setattr__(self, "group_kind", GroupKind(self.group, self.kind))
 
+    def __hash__(self) -> int:
+        return hash(self.group_kind)  # of two texts that know theirs, and not of all fields: each read asks for it
+
     @property
     def group(self) -> str:
         return self.api_version.rpartition("/")[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, Literal, TypeVar, cast, get_origin
 from weakref import WeakKeyDictionary
 
@@ -61,13 +62,16 @@ class ModelCodec(Generic[ModelT]):
         Raises:
             DecodeError: naming the object and each field that does not fit.
         """
-        return read(self._decode, raw, self._refuse)
-
-    def _decode(self, raw: bytes) -> ModelT:
         try:
             return self.validator.validate_json(raw, strict=True)  # type: ignore[no-any-return]
-        except ValidationError as error:
-            return self._decode_without_nulls(raw, error)
+        except Exception as error:
+            problem = error
+        return read(partial(self._decode_otherwise, problem), raw, self._refuse)
+
+    def _decode_otherwise(self, problem: Exception, raw: bytes) -> ModelT:
+        if isinstance(problem, ValidationError):
+            return self._decode_without_nulls(raw, problem)
+        raise problem
 
     def _refuse(self, raw: bytes, error: Exception) -> Exception:
         return error if isinstance(error, DecodeError) else unreadable(raw, error, self.validator.title)

@@ -37,6 +37,7 @@ _MICRO_KINDS = frozenset({"Event", "Lease", "LeaseCandidate"})
 _WHOLE_SECOND = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)", re.ASCII)
 # Where an instance keeps the fields that its class does not know.
 _UNKNOWN = "_kopylite_unknown_fields"
+_decode_dict = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def is_client_model(cls: type) -> bool:
@@ -70,11 +71,6 @@ class ClientModelAdapter(Generic[ModelT]):
     def encode(self, obj: ModelT) -> dict[str, Any]:
         wire = {**_dump(obj), "apiVersion": self.kind.api_version, "kind": self.kind.kind}
         return wire_value(wire, name=self.kind.kind)  # type: ignore[no-any-return]
-
-
-def _decode_dict(raw: bytes) -> dict[str, Any]:
-    document: dict[str, Any] = msgspec.json.decode(raw, type=dict)
-    return document
 
 
 def kind_of_model(cls: type) -> Kind:

@@ -28,17 +28,13 @@ class Unstructured(dict[str, Any]):
 
     __slots__ = ("_read",)
 
-    _read: Any  # see `reading`
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        obj = super().__new__(cls, *args, **kwargs)
-        obj._read = None
-        return obj
+    _read: Any  # of those that were read: see `reading`
 
     def copy(self) -> Self:
         """A shallow copy, of the same class and of the same object as far as writes are concerned."""
         obj = type(self)(self)
-        obj._read = self._read
+        if hasattr(self, "_read"):
+            obj._read = self._read
         return obj
 
     __copy__ = copy
