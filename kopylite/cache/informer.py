@@ -147,6 +147,9 @@ class Informer:
         observer: is told of events and failures.
         unstreamed: kinds that the server is known not to stream; shared, so that it is found out only once.
         told: when which cause of trouble was told; shared, so that what stops many informers is one line.
+
+    Attributes:
+        has_state: the store holds a whole state of a kind that exists. It may be old: see `synced`.
     """
 
     def __init__(
@@ -176,15 +179,11 @@ class Informer:
             self._is_news,
         )
         self._handles: list[Handle] = []
+        self.has_state = False
         self._complete = anyio.Event()  # replaced by a new one when the kind goes
         self._tried = anyio.Event()
         self._last_event: float | None = None
         self._tasks: TaskGroup | None = None
-
-    @property
-    def has_state(self) -> bool:
-        """The store holds a whole state of a kind that exists. It may be old: see `synced`."""
-        return self._complete.is_set()
 
     @property
     def synced(self) -> bool:
@@ -266,7 +265,7 @@ class Informer:
 
     async def replace(self, snapshot: Replacement) -> None:
         if snapshot.gone:
-            self._complete = anyio.Event()
+            self.has_state, self._complete = False, anyio.Event()
         if not self._state.streaming:
             self._unstreamed.add(self.scope.kind)
         for count, deltas in enumerate(self.store.replace(snapshot.records, snapshot.initial), start=1):
@@ -276,6 +275,7 @@ class Informer:
         self._last_event = self._clock.monotonic()
         self.store.advance(snapshot.version)
         if not snapshot.gone:
+            self.has_state = True
             self._complete.set()
             self._tried.set()
             for handle in self._handles:

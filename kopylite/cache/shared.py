@@ -175,14 +175,16 @@ class SharedCache:
         """The store that reads of a kind may rely on: it holds everything in the namespace ("": in all), and was
         complete at least once. If there is none, one that holds one of these parts. None: ask the server.
         """
-        for informer in self._whole(kind, namespace, parts):
-            if informer.has_state:
-                return informer.store
+        for part in (None, *parts):
+            for candidate in (namespace, "") if namespace else ("",):
+                informer = self._readable.get((kind.api_version, kind.kind, candidate, part))
+                if informer is not None and informer.has_state:
+                    return informer.store
         return None
 
     def follows(self, kind: Kind, namespace: str) -> bool:
         """Whether there is such a store, complete or not."""
-        return bool(self._whole(kind, namespace))
+        return any((kind.api_version, kind.kind, candidate, None) in self._readable for candidate in (namespace, ""))
 
     def is_namespaced(self, kind: Kind) -> bool | None:
         """The scope of a kind; None as long as no informer has found it on the server."""
@@ -249,17 +251,6 @@ class SharedCache:
         )
         self._namespaced[_plain(resource.kind)] = namespaced
         self._resources.learn(replace(resource, namespaced=namespaced))
-
-    def _whole(self, kind: Kind, namespace: str, parts: Sequence[ShardPart] = ()) -> list[Informer]:
-        """The informers that hold everything of a kind in a namespace, or ("") in all, when they are complete; and
-        then those that hold a part."""
-        found = []
-        for part in (None, *parts):
-            for candidate in (namespace, "") if namespace else ("",):
-                informer = self._readable.get((kind.api_version, kind.kind, candidate, part))
-                if informer is not None:
-                    found.append(informer)
-        return found
 
     async def _run(self, entry: _Entry) -> None:
         with entry.stop:

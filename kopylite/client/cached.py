@@ -350,6 +350,9 @@ class Client(LiveClient):
 
     async def _read(self, kind: Kind, key: ObjectKey) -> bytes | None:
         """An object from the cache, if that shows all that this client wrote, else from the server."""
+        shown = self._recent.shown(kind, key)
+        if shown is not None:
+            return shown
         store = self._cache.store_for(kind, key.namespace)
         if store is not None and await self._recent.settled(kind, key, store):
             stored = store.get(key)

@@ -166,6 +166,19 @@ class RecentWrites:
         versions = self._latest.get((kind.group_kind, key), ""), shown.resource_version if shown is not None else ""
         return any(found and compare_versions(found, version) > 0 for found in versions)
 
+    def shown(self, kind: Kind, key: ObjectKey) -> bytes | None:
+        """An object from its cache, if that has it and nothing is in doubt: what nearly every read finds, so it awaits
+        nothing. None: see `settled`.
+        """
+        store = self._cache.store_for(kind, key.namespace)
+        if store is None or not self._trusts(kind, key.namespace, store):
+            return None
+        of_kind = self._pending.get(kind.group_kind)
+        if of_kind and (key in of_kind or (key.namespace, "") in of_kind or EVERYTHING in of_kind):
+            return None
+        stored = store.get(key)
+        return None if stored is None else stored.body
+
     async def settled(self, kind: Kind, key: ObjectKey, store: StoreReader) -> bool:
         """Whether the store shows all that was written to an object. Waits for it, 2 s at most."""
         if not (self._trusts(kind, key.namespace, store) or await self._becomes_trusted(kind, key.namespace, store)):
@@ -333,10 +346,9 @@ class RecentWrites:
     def _trusts(self, kind: Kind, namespace: str, store: StoreReader) -> bool:
         """Whether a store has reached, now or before, what was written before it was met first."""
         trusted = self._trusted.setdefault(kind.group_kind, {})
-        for name in (namespace, ""):
-            known = trusted.get(name)
-            if known is not None and known() is store:
-                return True
+        whole, own = trusted.get(""), trusted.get(namespace)
+        if (whole is not None and whole() is store) or (own is not None and own() is store):
+            return True
         for floor in self._floors_under(kind, namespace, store):
             if floor.unsure or compare_versions(store.newest(), floor.version) < 0:
                 return False

@@ -35,10 +35,7 @@ def read_from(obj: Any, raw: bytes | Later) -> None:
 
 def bytes_of(obj: Any) -> bytes | None:
     """The bytes that an object was read from; None for one that was not read."""
-    if isinstance(obj, Unstructured):
-        found = getattr(obj, "_read", None)
-    else:
-        found = getattr(obj, "__dict__", {}).get(_READ)
+    found = getattr(obj, "_read", None) if isinstance(obj, Unstructured) else getattr(obj, "__dict__", {}).get(_READ)
     if found is None or isinstance(found, bytes):
         return found
     made: bytes = found()
