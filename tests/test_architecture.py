@@ -69,7 +69,7 @@ APISERVER_LAYERS: list[set[str]] = [
 DOORS = {
     "kubernetes_asyncio": {"objects/models.py", "apiserver/builtin/descriptions.py"},
     "aiohttp": {"client/transport.py", "client/connections.py", "client/oidc.py", "client/socks.py",
-                "client/permits.py", "serving/", "apiserver/"},
+                "client/permits.py", "client/streams.py", "serving/", "apiserver/"},
     "prometheus_client": {"metrics.py", "collectors.py", "registry.py"},
     "yaml": {"objects/yamlread.py", "objects/yamlwrite.py"},
     "re2": {"apiserver/schema/regex.py"},

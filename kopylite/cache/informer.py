@@ -255,9 +255,10 @@ class Informer:
 
     def changed(self, word: str, record: Record) -> None:
         # What is not of this part any more, or has taken the name of what was, is as good as deleted.
-        goes = word == "DELETED" or not self.wants(record)
-        deltas = self.store.remove(record.key, record) if goes else self.store.put(record)
-        self._tell(deltas)
+        part = self.scope.part
+        goes = word == "DELETED" or (part is not None and not part.holds(record))
+        for delta in self.store.remove(record.key, record) if goes else self.store.put(record):
+            self._tell(delta)
 
     def advanced(self, version: str) -> None:
         self._last_event = self._state.heard
@@ -269,7 +270,8 @@ class Informer:
         if not self._state.streaming:
             self._unstreamed.add(self.scope.kind)
         for count, deltas in enumerate(self.store.replace(snapshot.records, snapshot.initial), start=1):
-            self._tell(deltas)
+            for delta in deltas:
+                self._tell(delta)
             if count % BATCH == 0:
                 await anyio.lowlevel.checkpoint()
         self._last_event = self._clock.monotonic()
@@ -294,10 +296,9 @@ class Informer:
         self._told[cause] = now
         return True
 
-    def _tell(self, deltas: tuple[Delta, ...]) -> None:
-        for delta in deltas:
-            for handle in self._handles:
-                handle._tell(delta)
+    def _tell(self, delta: Delta) -> None:
+        for handle in self._handles:
+            handle._tell(delta)
 
     async def _replay(self, handle: Handle) -> None:
         """Tell a late handler of what was there before it."""

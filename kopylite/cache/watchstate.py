@@ -83,8 +83,10 @@ class WatchState:
     @property
     def version(self) -> str:
         """Every event up to here has been handed out; "" when unknown."""
-        state = self.state.then if isinstance(self.state, Waiting) else self.state
-        return state.version if isinstance(state, Watching | Probing) else ""
+        state = self.state
+        if isinstance(state, Waiting):
+            state = state.then
+        return state.version if isinstance(state, (Watching, Probing)) else ""
 
     @property
     def streaming(self) -> bool:

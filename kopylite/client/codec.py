@@ -51,6 +51,8 @@ class LineSplitter:
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """The lines that `chunk` completes, in order and without their newline."""
+        if not self._parts and chunk.find(b"\n") == len(chunk) - 1 > 0:
+            return [chunk[:-1]]  # nearly always; `split` looks at each byte by itself
         lines = chunk.split(b"\n")
         tail = lines.pop()
         if lines and self._parts:

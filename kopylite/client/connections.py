@@ -12,6 +12,7 @@ import anyio
 
 from kopylite.client.permits import PERMIT, asking, revocable_socket
 from kopylite.client.socks import socks_connector
+from kopylite.client.streams import StreamedResponse
 
 # kube-apiserver closes idle connections after 90 s; whoever closes first never meets the race.
 KEEPALIVE = 60.0
@@ -60,7 +61,7 @@ class Connections:
     def streams(self) -> aiohttp.ClientSession:
         """For answers that last."""
         if self._streams is None:
-            self._streams = self._session(self._connector(), trace_configs=[asking()])
+            self._streams = self._session(self._connector(), trace_configs=[asking()], response_class=StreamedResponse)
         return self._streams
 
     def look_up_anew(self) -> None:

@@ -27,6 +27,7 @@ from kopylite.client.lanes import Lane
 from kopylite.client.pace import Pace
 from kopylite.client.retries import NO_ANSWER, Retries
 from kopylite.client.socks import require_socks
+from kopylite.client.streams import AiohttpStream, drop, text_of
 from kopylite.client.tls import TlsContexts
 from kopylite.client.verbs import ApiRequest
 from kopylite.clock import SYSTEM_CLOCK, Clock
@@ -183,9 +184,9 @@ class AiohttpTransport:
             identity = self.config.credentials.current() or await self._identify()
             response = await self._send(request, identity)
         try:
-            yield self._checked(_AiohttpStream(response))
+            yield self._checked(AiohttpStream(response))
         finally:
-            _drop(response)
+            drop(response)
 
     async def _attempt(
         self, request: ApiRequest, identity: ClientIdentity, remaining: float, *, total: bool
@@ -307,49 +308,17 @@ class AiohttpTransport:
         return failure
 
 
-class _AiohttpStream:
-    __slots__ = ("_response",)
-
-    def __init__(self, response: aiohttp.ClientResponse) -> None:
-        self._response = response
-
-    @property
-    def status(self) -> int:
-        return self._response.status
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        return self._response.headers
-
-    async def chunks(self) -> AsyncIterator[bytes]:
-        try:
-            async for chunk in self._response.content.iter_any():
-                yield chunk
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise StreamBroken(f"the stream broke: {_text(error)}") from error
-
-    async def read(self) -> bytes:
-        try:
-            with anyio.fail_after(REQUEST_TIMEOUT):
-                return await self._response.read()
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise StreamBroken(f"the stream broke: {_text(error)}") from error
-
-    async def aclose(self) -> None:
-        _drop(self._response)
-
-
 def failure_of(error: Exception, server: str, proxy: str | None = None) -> TransportError:
     """What an exception of aiohttp or the operating system says about the request."""
     to = f"the proxy {without_user(proxy)} in front of {server}" if proxy else server
     if isinstance(error, aiohttp.ConnectionTimeoutError):
         return ConnectionFailed(f"no connection to {to} within {CONNECT_TIMEOUT:.0f} s")
     if isinstance(error, aiohttp.ClientConnectorCertificateError | ssl.SSLError):
-        return ConnectionFailed(f"the certificate of {server} is not trusted: {_text(error)}")
+        return ConnectionFailed(f"the certificate of {server} is not trusted: {text_of(error)}")
     if isinstance(error, aiohttp.ClientConnectorError):
         # aiohttp's own text says the address three times over.
         number = error.errno or 0
-        reason = os.strerror(number) if number > 0 else _text(error.os_error)
+        reason = os.strerror(number) if number > 0 else text_of(error.os_error)
         named = to if isinstance(error, aiohttp.ClientProxyConnectionError) else server
         return ConnectionFailed(f"no connection to {named}: {reason}")
     if isinstance(error, aiohttp.ClientHttpProxyError):
@@ -358,18 +327,4 @@ def failure_of(error: Exception, server: str, proxy: str | None = None) -> Trans
     if isinstance(error, TimeoutError):
         return RequestTimeout(f"no answer from {server} in time")
     through = f" (through the proxy {without_user(proxy)})" if proxy else ""
-    return StreamBroken(f"{server}{through} ended the connection in mid-answer: {_text(error)}")
-
-
-def _text(error: Exception) -> str:
-    if isinstance(error, aiohttp.ClientPayloadError):
-        return "the connection ended in mid-answer"
-    return str(error) or type(error).__name__
-
-
-def _drop(response: aiohttp.ClientResponse) -> None:
-    """Cut the connection of a stream: an orderly end of TLS waits for the server, maybe longer than the loop lives."""
-    connection = response.connection
-    if connection is not None and connection.transport is not None:
-        connection.transport.abort()
-    response.close()
+    return StreamBroken(f"{server}{through} ended the connection in mid-answer: {text_of(error)}")

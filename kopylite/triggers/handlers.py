@@ -81,7 +81,7 @@ class EnqueueObject:
 
     def handle(self, event: Event, watched: str, enqueue: Enqueue) -> None:
         record = event.record
-        enqueue(Request(record.namespace, record.name), f"{watched} {event.type.value}", priority_of(event))
+        enqueue(Request(record.namespace, record.name), f"{watched} {event.type.word}", priority_of(event))
 
 
 class EnqueueOwner:
@@ -131,7 +131,7 @@ class EnqueueOwner:
             if namespaced and not record.namespace:
                 return  # an owner in a namespace can own nothing outside of it; the garbage collector thinks so too
             namespace = record.namespace if namespaced else ""
-            reason, priority = f"{watched} {record.key} {event.type.value}", priority_of(event)
+            reason, priority = f"{watched} {record.key} {event.type.word}", priority_of(event)
             for name in names:
                 enqueue(Request(namespace, name), reason, priority)
 
@@ -203,7 +203,7 @@ class EnqueueMapped:
 
     def handle(self, event: Event, watched: str, enqueue: Enqueue) -> None:
         key = event.record.key
-        self._merge(key, _Unmapped(event.old, event.new, event.type.value, enqueue))
+        self._merge(key, _Unmapped(event.old, event.new, event.type.word, enqueue))
         self._queue.add(key, priority=priority_of(event))
 
     async def run(self, watched: str, enqueue: Enqueue) -> None:
