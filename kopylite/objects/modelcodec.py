@@ -133,7 +133,10 @@ def _compile(schema: CoreSchema) -> tuple[SchemaValidator, SchemaSerializer]:
     public turns that off; `_use_prebuilt`, by which pydantic itself rebuilds models, does, in all releases since 2.13.
     A release without it fails here at once, with a TypeError; one that ignores it fails a test of this module.
     """
-    return SchemaValidator(schema, None, _use_prebuilt=False), SchemaSerializer(schema, None, _use_prebuilt=False)
+    # pydantic-core keeps 16,000 short texts for the next time. Names, uids and versions come once, and what a Secret
+    # holds is to stay nowhere; keys of maps come again.
+    validator = SchemaValidator(schema, {"cache_strings": "keys"}, _use_prebuilt=False)
+    return validator, SchemaSerializer(schema, None, _use_prebuilt=False)
 
 
 def codec_of(cls: type[ModelT]) -> ModelCodec[ModelT]:
