@@ -94,7 +94,9 @@ def _desired(
 ) -> tuple[dict[str, Any], dict[int, Any]]:
     """A status in wire form, and its literal parts."""
     if isinstance(status, dict):
-        return status, parts_of(status if whole else own)
+        parts = parts_of(status)
+        # A part of the object's own status may have been put into it.
+        return status, parts if whole or len(parts) == 1 else parts_of(own)
     if isinstance(status, Mapping):
         copy = dict(status)
         return copy, parts_of(copy) if whole else {}

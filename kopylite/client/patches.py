@@ -70,11 +70,12 @@ def bound_diff(
         of custom resources does not, and no merge patch can test a list: else a JSON patch.
     """
     uid = (stored.get("metadata") or {}).get("uid")
-    patch = merge_diff(stored, merged)
     if not uid:
-        return patch, "merge"
-    if subresource != "status" and not _replaces(stored, patch):
-        return with_identity(patch, {"uid": uid}), "merge"
+        return merge_diff(stored, merged), "merge"
+    if subresource != "status":
+        patch = merge_diff(stored, merged)
+        if not _replaces(stored, patch):
+            return with_identity(patch, {"uid": uid}), "merge"
     return [_test("/metadata/uid", uid), *json_diff(stored, merged, field)], "json"
 
 

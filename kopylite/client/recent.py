@@ -119,19 +119,21 @@ class RecentWrites:
     # For the client that writes
 
     def written(self, kind: Kind, key: ObjectKey, uid: str, version: str) -> None:
-        self._latest[kind.group_kind, key] = newer(version, self._latest.pop((kind.group_kind, key), ""))
+        before = self._latest.pop((kind.group_kind, key), "")
+        self._latest[kind.group_kind, key] = newer(version, before) if before else version
         if len(self._latest) > MAX_PENDING:
             self._latest.popitem(last=False)
         known = self._pending.get(kind.group_kind, {}).get(key)
         now = self._clock.monotonic()
-        stores = self._meet(kind, key, Doubt(now, version))
+        entry = Doubt(now, version, written_uid=uid)
+        stores = self._meet(kind, key, entry)
         # Answers may overtake each other, and a uid that is gone does not come back.
         if known is not None and (known.deleted_uid == uid or _is_newer(known, version)):
             return
         if known is not None and known.unsure and now < known.asks_from:
             known.version = version  # the write before, whose answer was lost, may yet come after this one
         elif any(compare_versions(store.newest(), version) < 0 for store in stores):
-            self._note(kind, key, Doubt(now, version, written_uid=uid))
+            self._note(kind, key, entry)
         elif known is not None:
             del self._pending[kind.group_kind][key]
 
@@ -320,8 +322,7 @@ class RecentWrites:
 
     def _stores(self, kind: Kind, namespace: str) -> list[StoreReader]:
         """The stores that reads of a namespace may meet: its own, and that of all namespaces."""
-        own, whole = self._cache.store_for(kind, namespace), self._cache.store_for(kind, "")
-        return [store for store in ((own,) if own is whole else (own, whole)) if store is not None]
+        return _present(self._cache.store_for(kind, namespace), self._cache.store_for(kind, ""))
 
     def _meet(self, kind: Kind, key: ObjectKey, entry: Doubt) -> list[StoreReader]:
         """The stores that will show a write. Those that are met later, or come back, have to reach it first."""
@@ -331,11 +332,14 @@ class RecentWrites:
             trusted.pop(key.namespace, None)
         if whole is None:
             trusted.pop("", None)
-        stores = self._stores(kind, key.namespace)
+        stores = _present(own, whole)
         for store in stores:
             self._trusts(kind, key.namespace, store)
         floors = self._floors.setdefault(kind.group_kind, {})
-        floors.setdefault(key.namespace, Doubt(0.0)).add(entry)
+        floor = floors.get(key.namespace)
+        if floor is None:
+            floor = floors[key.namespace] = Doubt(0.0)
+        floor.add(entry)
         if len(floors) > MAX_FLOORS:
             everywhere = Doubt(0.0)
             for floor in floors.values():
@@ -366,6 +370,10 @@ class RecentWrites:
         oldest = self._clock.monotonic() - MAX_AGE
         under = floors.values() if whole else (floors[name] for name in {namespace, ""} if name in floors)
         return [floor for floor in under if floor.at >= oldest]
+
+
+def _present(own: StoreReader | None, whole: StoreReader | None) -> list[StoreReader]:
+    return [store for store in ((own,) if own is whole else (own, whole)) if store is not None]
 
 
 def _is_newer(known: Doubt, version: str) -> bool:

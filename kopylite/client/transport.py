@@ -118,6 +118,9 @@ class AiohttpTransport:
         self.config = config
         self._base = config.server.rstrip("/")
         self._host = URL(self._base).authority
+        url = URL(self._base, encoded=True)
+        # Of the URL of each request; to put it together is cheaper than to have it parsed again.
+        self._scheme, self._authority, self._prefix = url.scheme, url.raw_authority, url.raw_path.rstrip("/")
         self._observer = observer or ClientObserver()
         self._clock = clock
         self._tls = TlsContexts(config.tls, clock) if self._base.startswith("https:") else None
@@ -200,7 +203,7 @@ class AiohttpTransport:
                 pace.limit,
                 self._connections.requests.request(
                     request.method,
-                    URL(self._base + request.target, encoded=True),
+                    self._url(request),
                     timeout=_TIMEOUT,
                     **arguments,
                 ) as response,
@@ -227,7 +230,7 @@ class AiohttpTransport:
             with anyio.fail_after(REQUEST_TIMEOUT):
                 response = await self._connections.streams.request(
                     request.method,
-                    URL(self._base + request.target, encoded=True),
+                    self._url(request),
                     timeout=_TIMEOUT,
                     **self._arguments(request, identity),
                 )
@@ -257,6 +260,15 @@ class AiohttpTransport:
         raise StreamBroken(
             f"{self._base} is no Kubernetes API server, or stands in front of one: "
             f"it redirects{to} (HTTP {answer.status}), and credentials are not carried there"
+        )
+
+    def _url(self, request: ApiRequest) -> URL:
+        return URL.build(
+            scheme=self._scheme,
+            authority=self._authority,
+            path=self._prefix + request.path,
+            query_string=request.query,
+            encoded=True,
         )
 
     def _arguments(self, request: ApiRequest, identity: ClientIdentity) -> dict[str, Any]:

@@ -85,9 +85,12 @@ class ApiRequest:
     @property
     def target(self) -> str:
         """Path and query, encoded: what stands in the request line."""
-        if not self.params:
-            return self.path
-        return f"{self.path}?{'&'.join([f'{name}={_quoted(value)}' for name, value in self.params.items()])}"
+        return f"{self.path}?{self.query}" if self.params else self.path
+
+    @property
+    def query(self) -> str:
+        """The params, encoded."""
+        return "&".join([f"{name}={_quoted(value)}" for name, value in self.params.items()])
 
     def __str__(self) -> str:
         """Method and path: safe to log, since secrets can only stand in query, headers and body."""
