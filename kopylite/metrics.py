@@ -9,9 +9,10 @@ from the live objects' `statistics()` when somebody scrapes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, cast
+
+import msgspec
 
 from kopylite.boundary import COLLECTOR, INDEX
 from kopylite.cache import InformerStatistics, Scope
@@ -142,17 +143,16 @@ class InformerMetrics(InformerObserver):
         self._on_end()
 
 
-@dataclass(slots=True)
-class ControllerMetrics:
+class ControllerMetrics(msgspec.Struct):
     """One controller's numbers, and where its gauges are read."""
 
     workers: int
     statistics: Callable[[], QueueStatistics] | None = None
     paused: Callable[[], int] | None = None
-    queue: QueueMetrics = field(default_factory=QueueMetrics)
-    reconcile: ReconcileMetrics = field(default_factory=ReconcileMetrics)
-    priorities: set[int] = field(default_factory=lambda: {0})
-    calls: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    queue: QueueMetrics = msgspec.field(default_factory=QueueMetrics)
+    reconcile: ReconcileMetrics = msgspec.field(default_factory=ReconcileMetrics)
+    priorities: set[int] = msgspec.field(default_factory=lambda: {0})
+    calls: dict[tuple[str, str, str], int] = msgspec.field(default_factory=dict)
 
     def called(self, what: str, name: str, result: str) -> None:
         """A map, periodic or channel function was called, and ended so."""

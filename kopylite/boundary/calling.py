@@ -9,10 +9,10 @@ import math
 import types
 from collections.abc import Awaitable, Callable, Generator
 from contextvars import ContextVar, copy_context
-from dataclasses import dataclass
 from typing import Any, Generic, ParamSpec, TypeVar
 
 import anyio
+import msgspec
 
 from kopylite.boundary.policies import GuardPolicy
 from kopylite.boundary.words import members_of, say, show
@@ -66,8 +66,7 @@ class CallFailed(Exception):
         super().__init__(say(error))
 
 
-@dataclass(frozen=True, slots=True)
-class ActiveCall:
+class ActiveCall(msgspec.Struct, frozen=True):
     """A call in progress: of what, about what, since how many seconds."""
 
     what: str

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from kopylite.troubleshooting import Trouble
 
 
-@dataclass(frozen=True, slots=True)
-class GuardPolicy:
+class GuardPolicy(msgspec.Struct, frozen=True):
     """What happens when a function of the user fails. Every failure is also counted, by `what` and name.
 
     Attributes:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
 import anyio
 import anyio.lowlevel
+import msgspec
 from anyio.abc import TaskGroup
 
 from kopylite.cache.part import ShardPart
@@ -36,8 +36,7 @@ UNSYNCED_AFTER: Final = 60.0
 SAME_TROUBLE: Final = 30.0
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(msgspec.Struct, frozen=True):
     """What one informer mirrors: the objects of a kind, of a namespace ("": all), that match the selectors.
 
     `part`: and are of one shard; the others are dropped as they come.
@@ -61,8 +60,7 @@ class Scope:
         return " ".join(filter(None, parts))
 
 
-@dataclass(frozen=True, slots=True)
-class InformerStatistics:
+class InformerStatistics(msgspec.Struct, frozen=True):
     """The present state of an informer. Ages are in seconds; None: it never happened.
 
     Attributes:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from kopylite.cache.record import Record
 from kopylite.objects import GroupKind, OwnerReference, Shard
 
 
-@dataclass(frozen=True, slots=True)
-class ShardPart:
+class ShardPart(msgspec.Struct, frozen=True):
     """The objects of a kind that one shard needs: its own, or what these own.
 
     Attributes:

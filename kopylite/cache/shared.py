@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Protocol
 
 import anyio
+import msgspec
 from anyio.abc import TaskGroup
 
 from kopylite.cache.informer import Informer, InformerStatistics, Scope
@@ -33,12 +34,11 @@ class KindFinder(Protocol):
         """Take over what the server's objects have shown."""
 
 
-@dataclass(slots=True)
-class _Entry:
+class _Entry(msgspec.Struct):
     informer: Informer
     observer: InformerObserver
     users: int = 0
-    stop: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    stop: anyio.CancelScope = msgspec.field(default_factory=anyio.CancelScope)
 
 
 class Informers(Protocol):
@@ -51,8 +51,7 @@ class Informers(Protocol):
     def release(self, informer: Informer) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class PartCache:
+class PartCache(msgspec.Struct, frozen=True):
     """Hands out informers of one part."""
 
     cache: SharedCache

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, StrEnum, auto
+
+import msgspec
 
 from kopylite.cache.record import Record
 from kopylite.errors import StreamBroken
@@ -12,28 +13,24 @@ Spaces = dict[str, dict[str, Record]]
 """Records by namespace and name. Not by ObjectKey: 100,000 tuples would make the garbage collector pause for 40 ms."""
 
 
-@dataclass(frozen=True, slots=True)
-class FindKind:
+class FindKind(msgspec.Struct, frozen=True):
     """Ask discovery whether the server serves the kind; `again`: it said yes before, so don't believe a memory."""
 
     again: bool
 
 
-@dataclass(frozen=True, slots=True)
-class FetchPage:
+class FetchPage(msgspec.Struct, frozen=True):
     """Get a page of the list, without a version. `limit` 0: all of it at once."""
 
     limit: int
     continue_token: str
 
 
-@dataclass(frozen=True, slots=True)
-class Probe:
+class Probe(msgspec.Struct, frozen=True):
     """Get a list of at most one object, for its version."""
 
 
-@dataclass(frozen=True, slots=True)
-class OpenWatch:
+class OpenWatch(msgspec.Struct, frozen=True):
     """Watch from a version; or, with `initial`, stream the whole state first (sendInitialEvents)."""
 
     version: str
@@ -41,8 +38,7 @@ class OpenWatch:
     timeout_seconds: int
 
 
-@dataclass(frozen=True, slots=True)
-class Sleep:
+class Sleep(msgspec.Struct, frozen=True):
     """Wait before the next step."""
 
     seconds: float
@@ -51,8 +47,7 @@ class Sleep:
 WatchStep = FindKind | FetchPage | Probe | OpenWatch | Sleep
 
 
-@dataclass(frozen=True, slots=True)
-class Replacement:
+class Replacement(msgspec.Struct, frozen=True):
     """The whole state at a version; it replaces what the store holds.
 
     `initial`: the store held nothing before. `gone`: the kind is not served any more, so there is nothing.
@@ -83,8 +78,7 @@ class Phase(StrEnum):
     RETRYING = "retrying"
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(msgspec.Struct, frozen=True):
     """Why the stream does not work: the last error, and since when (monotonic seconds) it has not worked."""
 
     error: Exception

@@ -10,7 +10,6 @@ import asyncio
 import builtins
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 import msgspec
 
@@ -35,8 +34,7 @@ class Delta(msgspec.Struct, frozen=True, eq=False, gc=False):
     initial: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Waiter:
+class _Waiter(msgspec.Struct, frozen=True):
     key: ObjectKey
     version: str
     seen: asyncio.Future[bool]

@@ -255,6 +255,7 @@ async def _operate(
     with _loading():
         from kopylite.client import load_config
         from kopylite.manager import Manager
+    gc.collect()  # the manager freezes what there is, and garbage would stay for ever
 
     config = load_config(
         args.kubeconfig, args.context, anonymous=args.anonymous, allow_plain_http=args.allow_plain_http

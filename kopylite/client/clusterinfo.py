@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from kopylite.client.tls import TlsSettings
 from kopylite.errors import KubeconfigError
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterInfo:
+class ClusterInfo(msgspec.Struct, frozen=True):
     """What a plugin with `provideClusterInfo` is told of the cluster.
 
     Attributes:
@@ -20,7 +20,7 @@ class ClusterInfo:
     """
 
     server: str = ""
-    tls: TlsSettings = field(default_factory=TlsSettings)
+    tls: TlsSettings = msgspec.field(default_factory=TlsSettings)
     proxy: str | None = None
     extension: Any = None
 

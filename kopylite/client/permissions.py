@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
+import msgspec
 
 from kopylite.errors import Forbidden
 from kopylite.troubleshooting import Trouble
@@ -59,12 +61,11 @@ def missing_permission(error: Forbidden) -> Permission | None:
     return Permission(part["verb"], part["resource"], part["group"], part["namespace"], part["user"])
 
 
-@dataclass(slots=True)
-class _Rule:
+class _Rule(msgspec.Struct):
     """All that was refused of one resource. `told`: nothing has come since it was last told."""
 
-    verbs: set[str] = field(default_factory=set)
-    namespaces: set[str] = field(default_factory=set)
+    verbs: set[str] = msgspec.field(default_factory=set)
+    namespaces: set[str] = msgspec.field(default_factory=set)
     user: str = ""
     last: float = 0.0
     told: bool = False

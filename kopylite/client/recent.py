@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from weakref import ref
 
 import anyio
+import msgspec
 
 from kopylite.client.caches import CacheReader, StoreReader
 from kopylite.clock import SYSTEM_CLOCK, Clock
@@ -37,8 +37,7 @@ EVERYTHING = ObjectKey("", "")
 Ask = Callable[[Kind, ObjectKey], Awaitable[str]]
 
 
-@dataclass(slots=True)
-class Doubt:
+class Doubt(msgspec.Struct):
     """What the caches have to show before they may be asked about an object, a namespace or a kind.
 
     Attributes:

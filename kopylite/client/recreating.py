@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
+
+import msgspec
 
 from kopylite.client.api import Api
 from kopylite.client.codec import decode_identity
@@ -29,8 +31,7 @@ _IMMUTABLE = re.compile(r"immutable|may not be changed|may not change|updates to
 Propagation = Literal["Foreground", "Orphan", "Background"]
 
 
-@dataclass(frozen=True, slots=True)
-class Recreation:
+class Recreation(msgspec.Struct, frozen=True):
     """How objects are made anew.
 
     Args:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import Protocol
 
 import anyio
+import msgspec
 from anyio.abc import TaskGroup
 
 from kopylite.boundary import PATIENCE, ActiveCall, Patience
@@ -51,8 +51,7 @@ class Source(Syncing, Protocol):
         """Return as soon as `synced` is true."""
 
 
-@dataclass(frozen=True, slots=True)
-class ActiveRun:
+class ActiveRun(msgspec.Struct, frozen=True):
     """A reconcile in progress: since how many seconds, and why."""
 
     request: Request
@@ -61,8 +60,7 @@ class ActiveRun:
     reconcile_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class ControllerStatistics:
+class ControllerStatistics(msgspec.Struct, frozen=True):
     """A controller at one moment.
 
     Attributes:
@@ -307,7 +305,7 @@ class Controller:
         """The controller as it is now."""
         queue = self._queue.statistics()
         unreached = sum(not self._queue.failures(request) for request in self._settler.unreached)
-        queue = replace(queue, failing=queue.failing + unreached)
+        queue = msgspec.structs.replace(queue, failing=queue.failing + unreached)
         waiting_for = tuple(source.name for source in self.sources if not source.synced)
         return ControllerStatistics(self.name, len(self._workers), queue.running, not waiting_for, waiting_for, queue)
 

@@ -9,9 +9,11 @@ that is new.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from math import floor
+
+import msgspec
 
 from kopylite.checks import require_number, require_seconds
 from kopylite.errors import RegistrationError
@@ -60,8 +62,7 @@ class Timer:
         return following if following > now else following + self.every
 
 
-@dataclass(frozen=True, slots=True)
-class TimedObject:
+class TimedObject(msgspec.Struct, frozen=True):
     """What a schedule depends on: which object it is, and since when there is one (seconds since 1970)."""
 
     uid: str
@@ -76,13 +77,12 @@ def seconds_of(timestamp: str, now: float) -> float:
         return now
 
 
-@dataclass(slots=True)
-class DueTimes:
+class DueTimes(msgspec.Struct):
     """The next time of each object that one controller knows."""
 
     timer: Timer
     # By key: which object, its creation as it counts here, and the time.
-    _due: dict[Request, tuple[TimedObject, float]] = field(default_factory=dict)
+    _due: dict[Request, tuple[TimedObject, float]] = msgspec.field(default_factory=dict)
     _sweep_at: int = SWEEP_SLACK
 
     def __len__(self) -> int:

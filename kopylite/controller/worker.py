@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Container
-from dataclasses import dataclass
 from typing import Any, cast
 
 import anyio
+import msgspec
 
 from kopylite.boundary import cancelled_from_outside, ends_process, in_fresh_context
 from kopylite.clock import TICK, Clock
@@ -62,8 +62,7 @@ class LoopTurn:
                 self.ends = self._clock.monotonic() + TURN
 
 
-@dataclass(frozen=True, slots=True)
-class Shift:
+class Shift(msgspec.Struct, frozen=True):
     """What the workers of one controller have in common.
 
     Attributes:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
@@ -58,15 +57,14 @@ MAX_PATH = 200
 MISSING = "nothing"
 
 
-@dataclass(slots=True)
-class _Suspect:
+class _Suspect(msgspec.Struct):
     """A changing object under the glass: how often each path changed, and to which values."""
 
     name: str = ""
     version: str = ""
     samples: int = 0
-    paths: Counter[str] = field(default_factory=Counter)
-    values: dict[str, list[str]] = field(default_factory=dict)
+    paths: Counter[str] = msgspec.field(default_factory=Counter)
+    values: dict[str, list[str]] = msgspec.field(default_factory=dict)
 
 
 class ControllerLoops:

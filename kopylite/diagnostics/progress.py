@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.controller import Controller
@@ -28,8 +29,7 @@ class Bar(Protocol):
         """Show a text instead of the one before; "": nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(msgspec.Struct, frozen=True):
     """How far a controller is. `rate` is in keys a second, over the last seconds."""
 
     name: str

@@ -12,8 +12,9 @@ import sys
 import sysconfig
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import FrameType
+
+import msgspec
 
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.reconcile import Context
@@ -30,8 +31,7 @@ DEAD_SECONDS = 30.0
 _STANDARD_LIBRARY = sysconfig.get_path("stdlib")
 
 
-@dataclass(frozen=True, slots=True)
-class StallStatistics:
+class StallStatistics(msgspec.Struct, frozen=True):
     """Seconds: the latest heartbeat's lag, and the longest one so far."""
 
     lag: float

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Container, Iterable
-from dataclasses import dataclass, replace
+
+import msgspec
 
 from kopylite.cache import Informer, Scope
 from kopylite.client import MissingPermissions
@@ -31,16 +32,14 @@ _Cause = tuple[Scope, type[Exception] | None]
 """What informers have in common that are told of together: the scope without its namespace, and the problem."""
 
 
-@dataclass(slots=True)
-class _Wait:
+class _Wait(msgspec.Struct):
     """An informer that is not in sync: since when. `troubled`: somebody has read of it, so its end is news."""
 
     since: float
     troubled: bool = False
 
 
-@dataclass(slots=True)
-class _Reminder:
+class _Reminder(msgspec.Struct):
     """When to remind of a cause, and with what pause after that."""
 
     next: float
@@ -141,7 +140,7 @@ def reasons_of(informers: Iterable[Informer], name: str, *, limited: bool = Fals
 
 
 def _everywhere(scope: Scope) -> Scope:
-    return replace(scope, namespace="")
+    return msgspec.structs.replace(scope, namespace="")
 
 
 def _named(scopes: list[Scope]) -> str:

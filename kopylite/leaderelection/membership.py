@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 
 import anyio
+import msgspec
 
 from kopylite.client import Transport
 from kopylite.clock import SYSTEM_CLOCK, Clock
@@ -23,8 +23,7 @@ from kopylite.leaderelection.settings import LeaseSettings
 logger = logging.getLogger("kopylite.leaderelection")
 
 
-@dataclass(frozen=True, slots=True)
-class MembershipStatistics:
+class MembershipStatistics(msgspec.Struct, frozen=True):
     """How a replica shares the work.
 
     Attributes:
@@ -42,8 +41,7 @@ class MembershipStatistics:
     blocked: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Post:
+class Post(msgspec.Struct, frozen=True):
     """One shard: its elector, and what ends its work in order, if there is any, so that the Lease is given back."""
 
     elector: Elector

@@ -20,8 +20,9 @@ hands of two.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum, auto
+
+import msgspec
 
 from kopylite.leaderelection.candidate import NEVER
 from kopylite.leaderelection.lease import Lease
@@ -37,8 +38,7 @@ ACTIVE, WAITING = "active", "waiting"
 LITTER = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True):
     """What a replica is to do now.
 
     Attributes:
@@ -59,8 +59,7 @@ class _Phase(Enum):
     LEAVING = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
+class _Seen(msgspec.Struct, frozen=True):
     lease: Lease
     since: float
 

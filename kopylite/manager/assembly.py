@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import platform
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 
 import anyio
+import msgspec
 
 from kopylite.boundary import CHECK, TASK, name_of
 from kopylite.cache import PartReader, Scope, SharedCache
@@ -45,8 +45,7 @@ FLUSH_SECONDS = 3.0
 NOTHING = Request("", "")
 
 
-@dataclass(frozen=True, slots=True)
-class Assembly:
+class Assembly(msgspec.Struct, frozen=True):
     """The parts of one run. Nothing of it runs by itself."""
 
     cache: SharedCache
@@ -82,8 +81,7 @@ class Assembly:
         ]
 
 
-@dataclass(frozen=True, slots=True)
-class Ground:
+class Ground(msgspec.Struct, frozen=True):
     """What is known of the server before anything is put together. Attributes: hooks: what webhooks write through."""
 
     transport: Transport
@@ -157,8 +155,7 @@ async def flush(recorders: Sequence[EventRecorder]) -> None:
             await recorder.flush()
 
 
-@dataclass(frozen=True, slots=True)
-class _Parts:
+class _Parts(msgspec.Struct, frozen=True):
     """What all parts of one App have in common."""
 
     app: Operator
@@ -170,8 +167,7 @@ def _ignore(what: str, name: str, result: str) -> None:
     """Of a call that is counted elsewhere."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Workshop:
+class _Workshop(msgspec.Struct, frozen=True):
     """What all parts of one run have in common while they are made."""
 
     options: Options
@@ -334,7 +330,7 @@ class _Workshop:
         """What makes a controller, as often as it is asked."""
         numbers = self.metrics.controller(spec.name, spec.workers or self.options.workers)
         on_run = self.loops.on_run(spec.name, numbers.reconcile.looped)
-        environment = replace(
+        environment = msgspec.structs.replace(
             self._environment(parts, spec.name, client, numbers.called),
             on_run=on_run,
             kind=kind_of(spec.kind),

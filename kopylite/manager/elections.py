@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+import msgspec
 
 from kopylite.client import ClientConfig, MissingPermissions, Transport
 from kopylite.clock import Clock
@@ -17,8 +19,7 @@ from kopylite.reconcile.recorder import EventRecorder
 REASON = "LeaderElection"
 
 
-@dataclass(frozen=True, slots=True)
-class Candidacy:
+class Candidacy(msgspec.Struct, frozen=True):
     """As whom, and over which connections, this process stands for its Leases.
 
     Attributes:

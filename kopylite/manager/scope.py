@@ -18,6 +18,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
+import msgspec
+
 from kopylite.cache.selectors import parse_label_selector
 from kopylite.client.selecting import label_selector_text
 from kopylite.errors import UsageError
@@ -116,8 +118,7 @@ def check_namespace(name: str, where: str, error: type[Exception] = UsageError) 
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ScopeSteps:
+class ScopeSteps(msgspec.Struct, frozen=True):
     """What to do now: end in some namespaces, then begin in some.
 
     Attributes:
@@ -129,8 +130,7 @@ class ScopeSteps:
     after: float | None = None
 
 
-@dataclass(slots=True)
-class _Life:
+class _Life(msgspec.Struct):
     """What is remembered of a namespace that has begun.
 
     Attributes:

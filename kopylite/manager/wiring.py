@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import anyio
+import msgspec
 
 from kopylite.boundary import CHANNEL, MAP, PERIODIC, PREDICATE
 from kopylite.cache import Informer, Informers, PartCache, Record, ShardPart, SharedCache
@@ -98,8 +98,7 @@ def external_sources(spec: ControllerSpec, environment: Environment) -> Iterator
         yield _external(declared, spec.timeout, environment)
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
+class Places(msgspec.Struct, frozen=True):
     """Where kinds are mirrored.
 
     Args:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, Literal, TypeVar, cast, get_origin
 from weakref import WeakKeyDictionary
@@ -161,8 +160,7 @@ def to_wire(value: BaseModel | Mapping[str, Any], *, nulls: bool = False) -> dic
     raise EncodeError(f"is a {type(value).__name__}, and no model or map", "object")
 
 
-@dataclass(frozen=True, slots=True)
-class _Rule:
+class _Rule(msgspec.Struct, frozen=True):
     """What writing a field depends on.
 
     Attributes:

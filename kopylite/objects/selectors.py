@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 # From metav1.LabelSelector to a Selector, as LabelSelectorAsSelector of apimachinery has it.
 OPERATORS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
@@ -17,8 +18,7 @@ OPERATORS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
+class Requirement(msgspec.Struct, frozen=True):
     """One term. `operator` is one of = != in notin exists ! > <; values are a set.
 
     A missing label equals nothing and is in no set, so `!=` and `notin` match it.

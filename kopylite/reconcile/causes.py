@@ -8,8 +8,9 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
 from itertools import islice
+
+import msgspec
 
 from kopylite.reconcile.request import Request
 
@@ -24,8 +25,7 @@ SHOWN_KEYS = 3
 _OWN_WORDS = re.compile(r"\"[^\"]*\"|'[^']*'|[0-9a-fA-F-]*[0-9][0-9a-fA-F.-]*")
 
 
-@dataclass(slots=True)
-class _Cause:
+class _Cause(msgspec.Struct):
     """Keys that fail of one thing, and what was told of them.
 
     `failing`: those that have not worked since. `untold`: failed runs since the last line, `met`: their keys.
@@ -37,15 +37,14 @@ class _Cause:
     told_at: float
     last: float
     pause: float = FIRST_PAUSE
-    failing: set[Request] = field(default_factory=set)
-    met: set[Request] = field(default_factory=set)
+    failing: set[Request] = msgspec.field(default_factory=set)
+    met: set[Request] = msgspec.field(default_factory=set)
     untold: int = 0
     most: int = 1
     retold: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(msgspec.Struct, frozen=True):
     """One line for the log."""
 
     level: int

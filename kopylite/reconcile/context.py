@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import anyio
 import anyio.to_thread
+import msgspec
 
 from kopylite.boundary import name_of
 from kopylite.clock import SYSTEM_CLOCK, Clock
@@ -35,8 +35,7 @@ RUNNING: ContextVar[Context | None] = ContextVar("kopylite_running", default=Non
 """The Context of the reconcile that runs in the present task; also seen by tasks that it starts."""
 
 
-@dataclass(frozen=True, slots=True)
-class Environment:
+class Environment(msgspec.Struct, frozen=True):
     """What all runs of one controller share.
 
     Args:
@@ -63,7 +62,7 @@ class Environment:
     on_run: Callable[[ChainLink | None, float], None] = lambda step, now: None
     kind: Kind | None = None
     shard: Shard | None = None
-    state: SharedState = field(default_factory=SharedState)
+    state: SharedState = msgspec.field(default_factory=SharedState)
 
 
 class ReconcileLogger(logging.LoggerAdapter[logging.Logger]):

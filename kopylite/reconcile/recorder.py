@@ -14,11 +14,11 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, TypeGuard
 
 import anyio
+import msgspec
 
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.errors import (
@@ -70,8 +70,7 @@ RETRY_INTERVAL = 10.0
 _Key = tuple[str, ...]
 
 
-@dataclass(slots=True)
-class _Series:
+class _Series(msgspec.Struct):
     """One Event and its repeats.
 
     Attributes:

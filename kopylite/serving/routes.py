@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+
+import msgspec
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(msgspec.Struct, frozen=True):
     """A GET request.
 
     Attributes:
@@ -17,12 +17,11 @@ class Query:
     """
 
     tail: str = ""
-    parameters: dict[str, list[str]] = field(default_factory=dict)
+    parameters: dict[str, list[str]] = msgspec.field(default_factory=dict)
     accept: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True):
     """What is sent back."""
 
     status: int

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
 from typing import Final, Protocol, runtime_checkable
 
 import anyio
+import msgspec
 
 from kopylite.boundary import MAP, ActiveCall, CallFailed, Guard
 from kopylite.cache import Record
@@ -144,8 +144,7 @@ class EnqueueOwner:
         return reference.controller is True or not self._controller_only
 
 
-@dataclass(frozen=True, slots=True)
-class _Unmapped:
+class _Unmapped(msgspec.Struct, frozen=True):
     """What is to be mapped of one object: its state before the first event that is not mapped yet, and the newest.
 
     `enqueue` knows the event; None when there is more than one.

@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from kopylite.errors import RegistrationError, UsageError
 from kopylite.objects import Kind, adapter_of
@@ -23,8 +24,7 @@ NEVER = "kube-system"
 _URL = re.compile(r"https://(\[[0-9a-fA-F:]+\]|[^/:@?#\s]+)(:\d{1,5})?(/[^?#\s]*)?")
 
 
-@dataclass(frozen=True, slots=True)
-class HookEndpoint:
+class HookEndpoint(msgspec.Struct, frozen=True):
     """One webhook of a configuration: functions that share their rules, in their order.
 
     Attributes:
@@ -38,8 +38,7 @@ class HookEndpoint:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class WebhookPlace:
+class WebhookPlace(msgspec.Struct, frozen=True):
     """Where the API server reaches the webhooks.
 
     Args:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+import msgspec
 
 from kopylite.checks import LARGEST, require_count, require_number
 from kopylite.clock import SYSTEM_CLOCK, TICK, Clock
@@ -18,8 +19,7 @@ from kopylite.workqueue.state import QueueState
 K = TypeVar("K", bound=Hashable)
 
 
-@dataclass(frozen=True, slots=True)
-class QueueStatistics:
+class QueueStatistics(msgspec.Struct, frozen=True):
     """A queue at one moment. Times are ages in seconds.
 
     Attributes:
