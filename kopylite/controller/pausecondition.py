@@ -52,7 +52,7 @@ async def _tell(ctx: Context, kind: Kind, request: Request, *, paused: bool) -> 
         "message": f"no reconcile runs while the annotation {PAUSED} is there" if paused else "",
         "lastTransitionTime": ctx.now().strftime("%Y-%m-%dT%H:%M:%SZ"),
     }
-    if (generation := obj.generation) is not None:
-        new["observedGeneration"] = generation
+    if obj.generation:  # not every kind has one
+        new["observedGeneration"] = obj.generation
     listed = [new if each is old else each for each in found] if old is not None else [*found, new]
     await ctx.client.patch_status(obj, {"conditions": listed})

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import asyncio
 import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
 import anyio
 import pytest
 
+from kopylite.boundary import ActiveCall
 from kopylite.controller import Controller, ControllerSpec, Source
 from kopylite.controller.gate import HEAD_START
 from kopylite.controller.reasons import MORE
@@ -247,6 +250,7 @@ def test_active_runs_tell_what_is_stuck_since_when_and_why() -> None:
             assert (oldest.request, oldest.seconds, oldest.reasons) == (A, 50.0, ("changed",))
             assert (newest.request, newest.seconds, newest.reasons[-1]) == (B, 10.0, MORE)
             assert world.controller.active_runs(longer_than=30.0) == [oldest]
+            assert world.controller.active_runs(longer_than=50.0) == [oldest]
             found = world.controller.statistics()
             assert (found.workers, found.active, found.synced) == (2, 2, True)
             await world.controller.drain(0.0)
@@ -364,3 +368,100 @@ def test_a_namespace_that_is_left_before_it_is_in_sync_leaves_no_key_behind() ->
             assert await world.controller.drain(1.0)
 
     world.clock.run(main)
+
+
+def test_the_slowest_run_since_the_last_look_is_named_whether_it_ended_or_not() -> None:
+    world = World(lasts=10.0)
+
+    async def main() -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(world.controller.run)
+            assert world.controller.slowest() == ""
+            world.controller.enqueue(A, "changed")
+            await anyio.sleep(12.0)
+            assert world.controller.slowest() == "default/a, 10.0 s"
+            assert world.controller.slowest() == "", "it was told of"
+            world.lasts = 3.0
+            world.controller.enqueue(A, "changed")
+            await anyio.sleep(5.0)
+            world.lasts = 100.0
+            world.controller.enqueue(B, "changed")
+            await anyio.sleep(2.0)
+            assert world.controller.slowest() == "default/a, 3.0 s"
+            await anyio.sleep(20.0)
+            assert world.controller.slowest() == "default/b, 22.0 s", "it goes on"
+            await world.controller.drain(0.0)
+
+    world.clock.run(main)
+
+
+@pytest.mark.parametrize(("count", "shown"), [(5, "ns-0, ns-1, ns-2, ns-3, ns-4 yet"), (7, "ns-4 and 2 more yet")])
+def test_many_namespaces_that_are_not_in_sync_are_a_short_line(
+    count: int, shown: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = World(*(FakeSource(namespace=f"ns-{number}", synced_after=100.0) for number in range(count)))
+
+    async def main() -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(world.controller.run)
+            await anyio.sleep(10.0)
+            assert await world.controller.drain(1.0)
+
+    world.clock.run(main)
+    [line] = [message for message in caplog.messages if "does not work in" in message]
+    assert shown in line
+
+
+@pytest.mark.leaves("a run that nothing ends is what it is about")
+async def test_a_map_function_that_does_not_end_either_is_named_when_a_controller_is_left(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("kopylite.controller.controller.CLEANUP_SECONDS", 0.05)
+
+    class Stubborn(FakeSource):
+        def active_calls(self, longer_than: float = 0.0) -> list[ActiveCall]:
+            return [ActiveCall("map function", "users_of", "ConfigMap ns/c", 99.0)]
+
+    began = anyio.Event()
+
+    async def swallows(ctx: Context, request: Request) -> None:
+        began.set()
+        while True:
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(600)
+
+    environment = Environment("widget", cast("Client", None))
+    spec = ControllerSpec(name="widget", kind=WIDGET, reconcile=swallows)
+    controller = Controller(spec, environment, sources=[Stubborn(A)])
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as group:
+            group.start_soon(controller.run)
+            await began.wait()
+            assert not await controller.drain(0.0)
+    assert "reconcile of default/a, map function users_of of ConfigMap ns/c" in caplog.text
+
+
+def test_a_run_that_is_over_is_told_to_whoever_debugs_with_what_comes_next(caplog: pytest.LogCaptureFixture) -> None:
+    again = World()
+
+    async def requeues(ctx: Context, request: Request) -> Result | None:
+        return Result(requeue_after=60) if request == A else None
+
+    again.controller = Controller(
+        ControllerSpec(name="widget", kind=WIDGET, reconcile=requeues),
+        Environment("widget", cast("Client", None), clock=again.clock),
+    )
+
+    async def main() -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(again.controller.run)
+            for request in (A, B):
+                again.controller.enqueue(request, "changed")
+            await anyio.sleep(1.0)
+            await again.controller.drain(1.0)
+
+    with caplog.at_level(logging.DEBUG, logger="kopylite.controller"):
+        again.clock.run(main)
+    lines = {r.fields["name"]: r.getMessage() for r in caplog.records if " after 0.000 s" in r.getMessage()}  # type: ignore[attr-defined]
+    assert lines["a"].endswith(", next run in 60.000 s")
+    assert lines["b"].endswith(" after 0.000 s")

@@ -43,3 +43,13 @@ def test_changes_are_the_causes_of_a_run_as_long_as_nothing_else_is() -> None:
     assert {type(reason) for reason in found} == {str}
     assert causes == (Version("uid", "1"), Version("uid", "2"))
     assert [reasons.take(key)[1] for key in "abcd"] == [(), (), (), ()]
+
+
+def test_what_is_dropped_has_neither_reasons_nor_causes_and_the_rest_stays() -> None:
+    reasons: Reasons[str] = Reasons()
+    for key in ("gone", "here"):
+        reasons.add(key, change(1))
+    reasons.drop(lambda key: key == "gone")
+    assert len(reasons) == 1
+    assert reasons.take("gone") == ((), ())
+    assert reasons.take("here") == (("child updated",), (Version("uid", "1"),))

@@ -382,3 +382,53 @@ def test_a_thousand_objects_that_fail_for_good_are_no_storm_of_events() -> None:
         assert published.events[-1][0] == "a999", "what was held back is told when there is room"
 
     clock.run(main)
+
+
+class Sleeps(VirtualClock):
+    """Knows how often somebody slept."""
+
+    slept = 0
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept += 1
+        await super().sleep(seconds)
+
+
+def test_where_nothing_fails_no_timer_is_kept_for_telling_of_it() -> None:
+    clock = Sleeps()
+    spec = ControllerSpec(name="widget", kind=Kind("example.com/v1", "Widget"), reconcile=nothing)
+    settler = Settler(spec, WorkQueue(clock=clock), Reasons(), ReconcileObserver(), clock=clock)
+    environment, request = Environment("widget", cast("Client", None), clock=clock), Request("shop", "a")
+
+    async def main() -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(settler.report)
+            for _ in range(50):
+                settler.settle(Context(environment, request), request, 0, settle_result(None), None, 0.1)
+                await anyio.sleep(60)
+            assert clock.slept == 0
+            error = forbidden("create")
+            settler.settle(Context(environment, request), request, 0, settle_error(error), error, 0.1)
+            await anyio.sleep(60)
+            assert clock.slept > 0
+            tasks.cancel_scope.cancel()
+
+    clock.run(main)
+
+
+@pytest.mark.parametrize("error", [None, ValueError("of what is gone")])
+def test_what_a_run_comes_to_whose_namespace_was_left_is_only_of_interest_to_whoever_debugs(
+    error: Exception | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    spec = ControllerSpec(name="widget", kind=Kind("example.com/v1", "Widget"), reconcile=nothing)
+    settler = Settler(spec, WorkQueue(), Reasons(), ReconcileObserver(), in_scope=lambda request: False)
+    request = Request("shop", "a")
+    settlement = settle_error(error) if error is not None else settle_result(None)
+    with caplog.at_level(logging.DEBUG, logger="kopylite.controller"):
+        settler.settle(
+            Context(Environment("widget", cast("Client", None)), request), request, 0, settlement, error, 0.1
+        )
+    [record] = caplog.records
+    assert record.levelno == logging.DEBUG
+    assert "its namespace is not in scope any more" in record.message
+    assert ("ValueError: of what is gone" in record.message) is (error is not None)

@@ -149,3 +149,30 @@ def test_a_label_selector_is_read_when_it_is_written() -> None:
         spec(labels="a in b")
     with pytest.raises(RegistrationError, match=r"watch\(Widget.example.com/v1\): .*a in b"):
         watch(WIDGET, labels="a in b")
+
+
+def plain(ctx: Any, request: Request) -> None: ...
+
+
+def test_each_thread_is_a_worker() -> None:
+    assert spec(reconcile=plain, threads=1).workers == 1
+    assert spec(reconcile=plain, threads=3).workers == 3
+    assert spec(reconcile=plain, threads=3, workers=3).workers == 3
+    with pytest.raises(RegistrationError, match="threads or workers, not both"):
+        spec(reconcile=plain, threads=3, workers=2)
+    with pytest.raises(RegistrationError, match="threads"):
+        spec(reconcile=plain, threads=0)
+
+
+@pytest.mark.parametrize("flag", ["leader", "failure_events", "paused_condition"])
+@pytest.mark.parametrize("wrong", [None, 1, "yes"])
+def test_what_is_yes_or_no_is_not_guessed(flag: str, wrong: Any) -> None:
+    with pytest.raises(RegistrationError, match=flag):
+        spec(**{flag: wrong})
+    for right in (True, False):
+        assert getattr(spec(**{flag: right}), flag) is right
+
+
+def test_a_rate_limit_is_one() -> None:
+    with pytest.raises(RegistrationError, match="rate_limit is a RateLimit"):
+        spec(rate_limit=5)
