@@ -144,6 +144,8 @@ class Store:
 
     def known(self, record: Record) -> Record:
         """The stored record if it is the same state, else `record`: a new list needn't hold everything twice."""
+        if not self._spaces:
+            return record  # the first list
         stored = self.get(record.key)
         return stored if stored is not None and _same_state(stored, record) else record
 

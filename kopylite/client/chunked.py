@@ -46,20 +46,19 @@ class ChunkedBody:
             data, self._cut = self._cut + data, b""
         at, end = 0, len(data)
         while at < end and not self.ended:
-            if self._left:
-                piece = data[at : at + self._left]
+            if not self._left:
+                head = self._size.match(data, at)
+                if head is None:
+                    self._cut = _cut(data[at:])
+                    break
+                self._size = _NEXT
+                self._left = int(head[1], 16)
+                self.ended = not self._left
+                at = head.end()
+            if piece := data[at : at + self._left]:
                 pieces.append(piece)
                 self._left -= len(piece)
                 at += len(piece)
-                continue
-            head = self._size.match(data, at)
-            if head is None:
-                self._cut = _cut(data[at:])
-                break
-            self._size = _NEXT
-            self._left = int(head[1], 16)
-            self.ended = not self._left
-            at = head.end()
         self._settle()
         return pieces
 

@@ -51,17 +51,21 @@ class LineSplitter:
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """The lines that `chunk` completes, in order and without their newline."""
-        if not self._parts and chunk.find(b"\n") == len(chunk) - 1 > 0:
-            return [chunk[:-1]]  # nearly always; `split` looks at each byte by itself
-        lines = chunk.split(b"\n")
-        tail = lines.pop()
-        if lines and self._parts:
-            self._parts.append(lines[0])
-            lines[0] = b"".join(self._parts)
-            self._parts = []
-        if tail:
-            self._parts.append(tail)
-        return [line for line in lines if line]
+        # `split` would look at each byte by itself; lines are a thousand of them.
+        lines: list[bytes] = []
+        at, end = 0, chunk.find(b"\n")
+        while end >= 0:
+            line = chunk[at:end]
+            if self._parts:
+                line = b"".join((*self._parts, line))
+                self._parts = []
+            if line:
+                lines.append(line)
+            at = end + 1
+            end = chunk.find(b"\n", at)
+        if at < len(chunk):
+            self._parts.append(chunk[at:])
+        return lines
 
     @property
     def pending(self) -> int:

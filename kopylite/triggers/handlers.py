@@ -7,6 +7,7 @@ called again until it succeeds.
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Final, Protocol, runtime_checkable
 
@@ -81,7 +82,9 @@ class EnqueueObject:
 
     def handle(self, event: Event, watched: str, enqueue: Enqueue) -> None:
         record = event.record
-        enqueue(Request(record.namespace, record.name), f"{watched} {event.type.word}", priority_of(event))
+        # All objects of a first list have the same reason: it is kept once.
+        reason = sys.intern(f"{watched} {event.type.word}")
+        enqueue(Request(record.namespace, record.name), reason, priority_of(event))
 
 
 class EnqueueOwner:
