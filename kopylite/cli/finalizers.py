@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from kopylite.cli.commands import COMMANDS
-from kopylite.cli.doctor import add_connection_options, connection_of, count_option, duration_option, played
-from kopylite.cli.doctor import namespaces_option as namespaces
+from kopylite.cli.connecting import add_connection_options, connection_of, count_option, duration_option, played
+from kopylite.cli.connecting import namespaces_option as namespaces
 from kopylite.cli.exitcodes import Exit
 from kopylite.cli.signals import StopSignals
 from kopylite.cli.target import load_apps

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from kopylite.cli.doctor import add_connection_options, connection_of, duration_option, played
-from kopylite.cli.doctor import namespaces_option as namespaces
+from kopylite.cli.connecting import add_connection_options, connection_of, duration_option, played
+from kopylite.cli.connecting import namespaces_option as namespaces
 from kopylite.cli.exitcodes import Exit
 from kopylite.cli.signals import StopSignals
 from kopylite.errors import Forbidden, UsageError

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kopylite.cli.commands import COMMANDS
+from kopylite.cli.connecting import exit_code
 from kopylite.cli.environment import count, globs, names, positive_int, selector
 from kopylite.cli.exitcodes import Exit
 from kopylite.cli.signals import StopSignals
-from kopylite.cli.target import AttributeNotFound, ModuleNotLoaded, load_apps
+from kopylite.cli.target import load_apps
 from kopylite.devcluster.appcrds import crds_of_app
-from kopylite.errors import RegistrationError, UsageError
+from kopylite.errors import UsageError
 
 if TYPE_CHECKING:
     from kopylite.app import App
@@ -97,7 +98,7 @@ def run(args: argparse.Namespace, signals: StopSignals) -> int:
             return Exit.STOPPED
     except UsageError as error:
         print(f"kopylite manifests: {error}", file=sys.stderr)
-        return _exit_code(error)
+        return exit_code(error)
     print("".join(files[name].partition("\n")[2] for name in sorted(files)), end="")
     return Exit.STOPPED
 
@@ -160,14 +161,3 @@ def _of(parse: Callable[[str], Any]) -> Callable[[str], Any]:
             raise argparse.ArgumentTypeError(str(error)) from None
 
     return read
-
-
-def _exit_code(error: UsageError) -> int:
-    for kind, code in (
-        (ModuleNotLoaded, Exit.MODULE),
-        (AttributeNotFound, Exit.ATTRIBUTE),
-        (RegistrationError, Exit.REGISTRATION),
-    ):
-        if isinstance(error, kind):
-            return code
-    return Exit.USAGE

@@ -11,12 +11,13 @@ from signal import Signals
 from typing import TYPE_CHECKING
 
 from kopylite.cli.commands import COMMANDS
+from kopylite.cli.connecting import exit_code
 from kopylite.cli.environment import positive_int, seconds
 from kopylite.cli.exitcodes import Exit
 from kopylite.cli.signals import StopSignals
-from kopylite.cli.target import AttributeNotFound, ModuleNotLoaded, load_app
+from kopylite.cli.target import load_app
 from kopylite.clock import SYSTEM_CLOCK
-from kopylite.errors import KubeconfigError, RegistrationError, UsageError
+from kopylite.errors import UsageError
 
 if TYPE_CHECKING:
     from kopylite.sweep.plans import FaultPlan
@@ -52,6 +53,7 @@ exit codes:
   3  the module cannot be found or imported
   4  the module has no such attribute, or it is no App
   5  the App declares something wrongly
+  6  the kubeconfig of --real cannot be read or used
 """
 
 
@@ -116,9 +118,9 @@ def run(args: argparse.Namespace, signals: StopSignals) -> int:
                 return 128 + Signals[signals.asked]
         else:
             report = sweep_source(source, scenario, settings)
-    except (UsageError, KubeconfigError) as error:
+    except UsageError as error:
         print(f"kopylite sweep: {error}", file=sys.stderr)
-        return _code(error)
+        return exit_code(error)
     print(report)
     if args.json:
         return _write(report, args.json)
@@ -174,11 +176,3 @@ def _fault_names() -> str:
         "rerun, crash, response, effect, missed, meanwhile, recreate, writer, stale, leader, children, refused, "
         "outage, watch, specs, pairs"
     )
-
-
-def _code(error: Exception) -> int:
-    if isinstance(error, ModuleNotLoaded):
-        return Exit.MODULE
-    if isinstance(error, AttributeNotFound):
-        return Exit.ATTRIBUTE
-    return Exit.REGISTRATION if isinstance(error, RegistrationError) else Exit.USAGE
