@@ -5,7 +5,7 @@ prometheus_client is imported when somebody scrapes: it brings two HTTP servers 
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -26,6 +26,8 @@ _MEMBERSHIP_GAUGES = (
 
 # client-go's own bounds, in seconds.
 REQUEST_BUCKETS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
+# So many times wait for their buckets: some 3 KB.
+BATCH = 100
 
 Labels = tuple[str, ...]
 
@@ -53,7 +55,8 @@ def histograms(name: str, text: str, labels: Labels, rows: Iterable[tuple[Labels
 
     family = HistogramMetricFamily(name, text, labels=labels)
     for values, histogram in rows:
-        family.add_metric(values, histogram.buckets(), histogram.total)
+        buckets = histogram.buckets()  # before the sum: it may count what is new
+        family.add_metric(values, buckets, histogram.total)
     return family
 
 
@@ -75,6 +78,40 @@ class Histogram:
         """Cumulative, as the exposition format wants them."""
         names = [*(f"{bound:g}" for bound in self.bounds), "+Inf"]
         return list(zip(names, accumulate(self.counts), strict=True))
+
+
+class Timings(Histogram):
+    """A Histogram of what comes with each run: values wait in a list until there are many of them, or a scrape.
+
+    To sort a hundred and cut the list at each bound costs a tenth of a hundred calls of `observe`.
+
+    Attributes:
+        new: the values that wait. Who appends to it calls `count` when it has BATCH.
+    """
+
+    __slots__ = ("new",)
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        super().__init__(bounds)
+        self.new: list[float] = []
+
+    def count(self) -> None:
+        """Let the values that wait into their buckets."""
+        values, before = self.new, 0
+        values.sort()
+        for bucket, bound in enumerate(self.bounds):
+            upto = bisect_right(values, bound, before)
+            self.counts[bucket] += upto - before
+            before = upto
+            if upto == len(values):
+                break
+        self.counts[-1] += len(values) - before
+        self.total += sum(values)
+        values.clear()
+
+    def buckets(self) -> list[tuple[str, float]]:
+        self.count()
+        return super().buckets()
 
 
 class ClientMetrics(ClientObserver):

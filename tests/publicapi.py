@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
+import msgspec
 from pydantic import BaseModel
 
 LIST = Path(__file__).parent / "public_api.txt"
@@ -65,12 +66,12 @@ def lines_of(path: str, value: Any) -> Iterator[tuple[str, str]]:
     if not isinstance(value, type):
         yield path, signature(value) if callable(value) and hasattr(value, "__name__") else f": {shown(value)}"
         return
-    bases = ", ".join(base.__name__ for base in value.__bases__ if base is not object)
+    bases = ", ".join(base.__name__ for base in value.__bases__ if base not in (object, msgspec.Struct))
     yield path, f" class({bases})"
     if issubclass(value, enum.Enum):
         yield from ((f"{path}.{member.name}", f" = {member.value!r}") for member in value)
         return
-    made = "__init__" in vars(value) or "__new__" in vars(value)
+    made = "__init__" in vars(value) or "__new__" in vars(value) or issubclass(value, msgspec.Struct)
     if made and not issubclass(value, BaseModel) and value.__name__ not in HANDED_OUT:
         yield f"{path}.__init__", signature(value)
     yield from sorted(members(path, value))
@@ -116,6 +117,9 @@ def fields(cls: type) -> dict[str, str]:
             for name, field in cls.model_fields.items()
             if not name.startswith("_")
         }
+    if issubclass(cls, msgspec.Struct):
+        written = inspect.get_annotations(cls)  # msgspec has other words for the same
+        return {field.name: text_of(written.get(field.name, field.type)) for field in msgspec.structs.fields(cls)}
     if dataclasses.is_dataclass(cls):
         return {field.name: text_of(field.type) for field in dataclasses.fields(cls) if not field.name.startswith("_")}
     return {}
@@ -127,6 +131,9 @@ def signature(function: Any) -> str:
         found = inspect.signature(function)
     except (TypeError, ValueError):
         return "(...)"
+    if isinstance(function, type) and issubclass(function, msgspec.Struct):
+        own = [one.replace(annotation=fields(function)[one.name]) for one in found.parameters.values()]
+        found = found.replace(parameters=own, return_annotation="None")
     given: list[inspect.Parameter] = []
     for parameter in found.parameters.values():
         if parameter.kind is parameter.VAR_KEYWORD and (options := options_of(function, parameter)):

@@ -93,6 +93,8 @@ class Settler:
         # Runs in a row that did not reach the server, of keys that have any, and the priority of the next.
         self._unreached: dict[Request, tuple[int, int]] = {}
         self._causes = Causes()
+        # The keys that any of these know, and perhaps more: all others have nothing to forget.
+        self._known: set[Request] = set()
         self._failed = anyio.Event()
         # For progress reports: runs that ended, and the slowest since somebody asked.
         self.runs = 0
@@ -126,19 +128,18 @@ class Settler:
         after = self._arrange(request, priority, settlement, error is not None, now)
         self._observer.finished(settlement.result, seconds)
         failure = settlement.failure
-        if failure is None:
-            self._causes.worked(request)
-            if self._told:
-                self._told.pop(request, None)
-        if self._unreached and failure is not Failure.UNREACHED:
-            self._unreached.pop(request, None)
-        if self._going and failure is not Failure.GOING:
-            self._going.pop(request, None)
-        if self._errors or error is not None:
-            self._count(request, failure)
         if error is not None and failure is not None:
+            self._known.add(request)
+            if failure is not Failure.UNREACHED:
+                self._unreached.pop(request, None)
+            if failure is not Failure.GOING:
+                self._going.pop(request, None)
+            self._count(request, failure)
             self._report(context, request, failure, error, after)
-        elif logger.isEnabledFor(logging.DEBUG):
+            return
+        if self._known and request in self._known:
+            self._forget(request)
+        if logger.isEnabledFor(logging.DEBUG):
             text = f", next run in {after:.3f} s" if settlement.next_run is not NextRun.NONE else ""
             logger.debug("%s after %.3f s%s", settlement.result, seconds, text, extra={"fields": context.fields()})
 
@@ -166,15 +167,21 @@ class Settler:
         """The controller has left the key during its run: whatever came of it, there is no next one."""
         self._observer.finished(settlement.result, seconds)
         self._queue.forget(request)
-        self._causes.worked(request)
-        for kept in self._kept():
-            kept.pop(request, None)
+        self._forget(request)
         why = "" if error is None else f": {say(error)}"
         text = "%s after %.3f s, and not run again: its namespace is not in scope any more%s"
         logger.debug(text, settlement.result, seconds, why, extra={"fields": context.fields()})
 
+    def _forget(self, request: Request) -> None:
+        """What failed before has worked, or is somebody else's."""
+        self._known.discard(request)
+        self._causes.worked(request)
+        for kept in self._kept():
+            kept.pop(request, None)
+
     def drop(self, match: Callable[[Request], bool]) -> None:
         """Forget the keys that match."""
+        self._known -= {request for request in self._known if match(request)}
         self._causes.drop(match)
         for kept in self._kept():
             for request in [request for request in kept if match(request)]:
@@ -205,7 +212,7 @@ class Settler:
         self._queue.add(request, priority=priority, after=after)
         return after
 
-    def _count(self, request: Request, failure: Failure | None) -> None:
+    def _count(self, request: Request, failure: Failure) -> None:
         if failure in COUNTED and self._max_retries is not None:
             self._errors[request] = self._errors.get(request, 0) + 1
         elif failure not in (Failure.CONFLICT, Failure.GOING, Failure.UNREACHED):

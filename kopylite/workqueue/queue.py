@@ -86,6 +86,8 @@ class WorkQueue(Generic[K]):
         self._clock = clock
         self._limiter: RateLimiter[K] = RateLimiter() if rate_limiter is None else rate_limiter
         self._observer = observer or QueueObserver()
+        # Forgets the failures of a key; a run to come stays.
+        self.forget: Callable[[K], None] = self._limiter.forget
         self._state: QueueState[K] = QueueState()
         self._shut_down = False
         # One future per worker that waits in get(), in the order of their coming.
@@ -136,10 +138,6 @@ class WorkQueue(Generic[K]):
         delay = self._limiter.when(key, clock.monotonic(), clock.random())
         self.add(key, priority=priority, after=delay)
         return delay
-
-    def forget(self, key: K) -> None:
-        """Forget the failures of `key`. A run to come stays."""
-        self._limiter.forget(key)
 
     def drop(self, match: Callable[[K], bool]) -> None:
         """Forget the keys that match, with their failures: they are not handed out before they are added again."""

@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
 from kopylite.cache import InformerStatistics, Phase, Scope
-from kopylite.collectors import Histogram
+from kopylite.collectors import BATCH, Histogram, Timings
 from kopylite.leaderelection import MembershipStatistics
 from kopylite.metrics import (
     MAX_PRIORITIES,
@@ -212,6 +212,32 @@ def test_a_bucket_counts_every_value_up_to_its_bound(values: list[float]) -> Non
         histogram.observe(one)
     for bound, (label, count) in zip([*QUEUE_BUCKETS, float("inf")], histogram.buckets(), strict=True):
         assert count == sum(one <= bound for one in values), label
+
+
+@given(st.lists(st.one_of(st.floats(min_value=0, max_value=1e6), st.sampled_from(QUEUE_BUCKETS))), st.integers(0, 9))
+def test_times_that_are_counted_many_at_once_are_in_the_buckets_of_those_counted_by_one(
+    values: list[float], at_once: int
+) -> None:
+    histogram, timings = Histogram(QUEUE_BUCKETS), Timings(QUEUE_BUCKETS)
+    for number, one in enumerate(values):
+        histogram.observe(one)
+        timings.new.append(one)
+        if at_once and number % at_once == 0:
+            timings.count()
+    assert timings.buckets() == histogram.buckets()
+    assert timings.total == pytest.approx(histogram.total)
+
+
+def test_the_times_of_runs_are_bounded_though_nobody_scrapes() -> None:
+    numbers = Metrics().controller("shop", workers=1)
+    for _ in range(10 * BATCH):
+        numbers.queue.taken(0.5)
+        numbers.queue.done(0.5)
+        numbers.reconcile.finished("success", 0.5)
+    for timings in (numbers.queue.queue_seconds, numbers.queue.work_seconds, numbers.reconcile.seconds):
+        assert len(timings.new) < BATCH
+        assert timings.buckets()[-1] == ("+Inf", 10 * BATCH)
+        assert timings.total == 5 * BATCH
 
 
 class Broken(Collector):

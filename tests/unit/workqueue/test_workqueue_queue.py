@@ -369,7 +369,7 @@ def test_statistics_of_several_queues_are_their_sums_and_their_longest_ages() ->
 
 
 async def test_dropped_keys_are_not_handed_out_and_their_failures_are_forgotten() -> None:
-    queue: WorkQueue[str] = WorkQueue()
+    queue: WorkQueue[str] = WorkQueue(rate_limiter=RateLimiter(RateLimit(first=60.0)))
     for name in ("a1", "a2", "b1"):
         queue.add(name)
     assert queue.get_nowait() == ("a1", 0)
