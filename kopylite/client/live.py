@@ -342,9 +342,12 @@ class LiveClient:
 
 def object_key(key: str | HasKey, namespace: str = "") -> ObjectKey:
     """The key that a caller named: a name and a namespace, or anything that has both."""
-    if isinstance(key, str):
+    if isinstance(key, ObjectKey):
+        found: ObjectKey | None = key
+    elif isinstance(key, str):
         return ObjectKey(namespace, key)
-    found = key if isinstance(key, ObjectKey) else named_key(key)
+    else:
+        found = named_key(key)
     if found is None:
         raise UsageError(f"{show(key)} names no object; give a name with namespace=, a Request, or an object")
     if not namespace:

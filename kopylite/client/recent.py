@@ -172,11 +172,14 @@ class RecentWrites:
         nothing. None: see `settled`.
         """
         store = self._cache.store_for(kind, key.namespace)
-        if store is None or not self._trusts(kind, key.namespace, store):
+        if store is None:
             return None
-        of_kind = self._pending.get(kind.group_kind)
-        if of_kind and (key in of_kind or (key.namespace, "") in of_kind or EVERYTHING in of_kind):
-            return None
+        if kind.group_kind in self._floors:  # else nothing was ever written to the kind
+            of_kind = self._pending.get(kind.group_kind)
+            if of_kind and (key in of_kind or (key.namespace, "") in of_kind or EVERYTHING in of_kind):
+                return None
+            if not self._trusts(kind, key.namespace, store):
+                return None
         stored = store.get(key)
         return None if stored is None else stored.body
 
