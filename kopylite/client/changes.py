@@ -95,8 +95,10 @@ def _desired(
     """A status in wire form, and its literal parts."""
     if isinstance(status, dict):
         parts = parts_of(status)
-        # A part of the object's own status may have been put into it.
-        return status, parts if whole or len(parts) == 1 else parts_of(own)
+        if whole:
+            return status, parts
+        # Parts of the object's own status may have been put into it.
+        return status, parts_of(own) if len(parts) > 1 else {}
     if isinstance(status, Mapping):
         copy = dict(status)
         return copy, parts_of(copy) if whole else {}
