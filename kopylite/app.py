@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
-from kopylite.checks import require_flag, require_shards
+from kopylite.checks import nearest, require_flag, require_shards
 from kopylite.client.selecting import SelectorLike
 from kopylite.controller import Channel, ControllerSpec, Periodic, Timer, Watch, watch
 from kopylite.errors import RegistrationError
@@ -267,8 +266,8 @@ def _check_options(options: Mapping[str, object], where: str, known: Sequence[st
     """Refuse an option that does not exist, and sources that are none."""
     for option in options:
         if option not in known:
-            near = difflib.get_close_matches(option, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+            near = nearest(option, known)
+            hint = f"did you mean {near}?" if near else f"there are {', '.join(known)}"
             raise RegistrationError(f"{where}: there is no option {option!r}; {hint}")
     sources = options.get("sources", ())
     if not isinstance(sources, (list, tuple)) or not all(isinstance(each, (Periodic, Channel)) for each in sources):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import timedelta
 
 from kopylite.boundary import show
@@ -81,3 +82,10 @@ def _shown(value: object) -> str:
     text = show(value)
     kind = type(value).__name__
     return f"{text} ({kind})" if len(text) <= 60 else f"a {kind}"
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that was most likely meant; None: none is like it."""
+    from difflib import get_close_matches  # for errors only
+
+    return next(iter(get_close_matches(word, list(known), n=1)), None)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
+from kopylite.checks import nearest
 from kopylite.errors import UsageError
 
 PREFIX = "KOPYLITE_"
@@ -107,8 +107,8 @@ def unknown_variables(environment: Mapping[str, str] = os.environ) -> Iterator[s
     for name in sorted(environment):
         if name.startswith(PREFIX) and name not in OptionGroup.variables and not _OF_A_SERVICE.fullmatch(name):
             known = [variable.removeprefix(PREFIX) for variable in OptionGroup.variables]
-            near = difflib.get_close_matches(name.removeprefix(PREFIX), known, n=1)
-            hint = f"did you mean {PREFIX}{near[0]}?" if near else f"there are {', '.join(OptionGroup.variables)}"
+            near = nearest(name.removeprefix(PREFIX), known)
+            hint = f"did you mean {PREFIX}{near}?" if near else f"there are {', '.join(OptionGroup.variables)}"
             yield f"the environment variable {name} has no effect; {hint}"
 
 

@@ -6,7 +6,6 @@ A list on the way stands for each of its items. A name with dots in it stands in
 
 from __future__ import annotations
 
-import difflib
 import re
 import warnings
 from collections.abc import Callable, Mapping
@@ -16,6 +15,7 @@ from typing import Any
 import msgspec
 
 from kopylite.boundary import show
+from kopylite.checks import nearest
 from kopylite.errors import RegistrationError, UsageError
 from kopylite.objects import CustomResource, Kind, ObjectMeta
 
@@ -59,8 +59,8 @@ def check_path(kind: Kind | type[Any], path: str) -> None:
         inner = fields.get(name) if fields else node.get("additionalProperties")
         if inner is None:
             where = ".".join(names[:number]) or kind.__name__
-            near = difflib.get_close_matches(name, fields or (), n=1)
-            has = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(sorted(fields)) if fields else 'none'}"
+            near = nearest(name, fields or ())
+            has = f"did you mean {near!r}?" if near else f"it has {', '.join(sorted(fields)) if fields else 'none'}"
             raise UsageError(f"{path!r}: {where} of {kind.__name__} has no field {name!r}; {has}")
         node = inner
 

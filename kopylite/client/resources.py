@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from functools import partial
 
 import msgspec
 
 from kopylite.boundary import read, say
+from kopylite.checks import nearest
 from kopylite.client import verbs
 from kopylite.client.retries import retry_after
 from kopylite.client.transport import Transport
@@ -199,8 +199,8 @@ def _not_found(kind: Kind, hint: str) -> KindNotFound:
 
 def _hint(kind: Kind, served: list[str]) -> str:
     """What may help: another spelling, another apiVersion, or its CRD."""
-    spelled = difflib.get_close_matches(kind.kind, served, n=1)
+    spelled = nearest(kind.kind, served)
     elsewhere = [known.api_version for known in builtin_kinds() if known.kind == kind.kind and known != kind]
-    likely = [f"{spelled[0]}.{kind.api_version}"] if spelled and spelled[0] != kind.kind else []
+    likely = [f"{spelled}.{kind.api_version}"] if spelled and spelled != kind.kind else []
     likely += [f"{kind.kind}.{api_version}" for api_version in elsewhere]
     return f"did you mean {' or '.join(likely)}?" if likely else "is its CRD installed?"

@@ -6,6 +6,7 @@ import logging
 import platform
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 import anyio
 import msgspec
@@ -18,7 +19,7 @@ from kopylite.clock import Clock
 from kopylite.controller import Controller, ControllerSpec, Source, Watch
 from kopylite.diagnostics import LoopReport
 from kopylite.errors import DecodeError, Forbidden, LifecycleError
-from kopylite.leaderelection import Elector, FencedTransport, Membership
+from kopylite.leaderelection import FencedTransport
 from kopylite.lifecycle import CheckSpec, LifecycleHook, TaskSpec
 from kopylite.lifecycle.healthchecks import HealthChecks
 from kopylite.lifecycle.lifespans import Lifespans
@@ -36,6 +37,9 @@ from kopylite.objects import Kind, Shard, Unstructured, kind_of
 from kopylite.reconcile import Context, Environment, Request, SharedState
 from kopylite.reconcile.recorder import INVALID_OBJECT, RECREATED, EventRecorder, is_publishable
 from kopylite.workqueue import QueueStatistics
+
+if TYPE_CHECKING:
+    from kopylite.leaderelection import Elector, Membership
 
 logger = logging.getLogger("kopylite.manager")
 

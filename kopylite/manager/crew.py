@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import anyio
 
 from kopylite.controller import Controller
-from kopylite.leaderelection import Elector
 from kopylite.lifecycle.taskforce import TaskForce
 from kopylite.manager.feeds import Feed
 from kopylite.triggers import KindSource
+
+if TYPE_CHECKING:
+    from kopylite.leaderelection import Elector
 
 
 class Crew:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from kopylite.client import ClientConfig, MissingPermissions, Transport
 from kopylite.clock import Clock
 from kopylite.errors import Forbidden, UsageError
-from kopylite.leaderelection import ElectionObserver, Elector, Lease, LeaseChange, LeaseSettings
+from kopylite.leaderelection import ElectionObserver, Lease, LeaseChange, LeaseSettings
 from kopylite.manager.operator import Operator
 from kopylite.manager.options import Options
 from kopylite.objects import Unstructured
 from kopylite.reconcile.recorder import EventRecorder
+
+if TYPE_CHECKING:
+    from kopylite.leaderelection import Elector
 
 REASON = "LeaderElection"
 
@@ -87,6 +91,8 @@ def elector_of(
     app: Operator, options: Options, candidacy: Candidacy, clock: Clock, observer: ElectionObserver
 ) -> Elector:
     """The elector of an App."""
+    from kopylite.leaderelection import Elector  # most Apps have none
+
     settings = lease_settings(app, options, candidacy)
     return Elector(settings, candidacy.identity, candidacy.transport, clock=clock, observer=observer)
 

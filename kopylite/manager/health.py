@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from kopylite.boundary import MAP
 from kopylite.cache import Informer, Phase, Scope
 from kopylite.controller import Controller
-from kopylite.leaderelection import Elector, Membership
 from kopylite.manager.wiring import MAP_SECONDS
 from kopylite.serving import Check
+
+if TYPE_CHECKING:
+    from kopylite.leaderelection import Elector, Membership
 
 # A watch is given up after 105 s of silence at the latest. One that is silent for longer has nobody who reads it.
 DEAD_WATCH_SECONDS = 180.0

@@ -39,7 +39,6 @@ from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.controller import Controller
 from kopylite.diagnostics import Bar, ProgressReport, StallWatch, WaitingReport, forgotten_awaits, reasons_of
 from kopylite.errors import KopyliteError, UsageError
-from kopylite.leaderelection import Elector
 from kopylite.lifecycle.spec import Endpoint
 from kopylite.manager.assembly import Assembly, Ground, assemble, prepare
 from kopylite.manager.connection import Connect, missing_namespaces, opened, wait_for_server
@@ -56,6 +55,7 @@ from kopylite.serving import Address, Answer, Check, Query, guarded, probe, serv
 from kopylite.troubleshooting import Trouble
 
 if TYPE_CHECKING:
+    from kopylite.leaderelection import Elector
     from kopylite.serving import HttpServer
     from kopylite.webhooks.service import WebhookService
 

@@ -9,7 +9,6 @@ from kopylite.client.selecting import SelectorLike
 from kopylite.errors import UsageError
 from kopylite.leaderelection.settings import LEASE_DURATION, RENEW_DEADLINE, RETRY_PERIOD, LeaseSettings
 from kopylite.manager.scope import NamespaceRule
-from kopylite.webhooks.configurations import check_url
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +71,8 @@ class Options:
             require_flag(self.leader_election, "Options: leader_election (None: as the App says)", error=UsageError)
         require_flag(self.webhook_manage, "Options: webhook_manage", error=UsageError)
         if self.webhook_url:
+            from kopylite.webhooks.configurations import check_url
+
             check_url(self.webhook_url)
         LeaseSettings(
             name=self.lease_name or "-",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kopylite.cache import ShardPart
 from kopylite.client import Client
@@ -11,13 +11,15 @@ from kopylite.client.codec import decode_identity
 from kopylite.clock import Clock
 from kopylite.controller import ControllerSpec
 from kopylite.errors import UsageError
-from kopylite.leaderelection import ElectionObserver, Elector, Membership, Post, Roster, shard_labels
 from kopylite.manager.crew import Crew
 from kopylite.manager.elections import Candidacy, lease_settings
 from kopylite.manager.operator import Operator
 from kopylite.manager.options import Options
 from kopylite.objects import Kind, ObjectKey, Shard, kind_of
 from kopylite.reconcile.context import RUNNING
+
+if TYPE_CHECKING:
+    from kopylite.leaderelection import ElectionObserver, Elector, Membership, Roster
 
 # A label has no more characters.
 LONGEST_NAME = 63
@@ -65,6 +67,8 @@ def roster_of(app: Operator, options: Options, candidacy: Candidacy, shards: int
             f"lease_name (--lease-name) {settings.name!r}: with shards it is a label, too, of {LONGEST_NAME} "
             "characters at most"
         )
+    from kopylite.leaderelection import Roster
+
     return Roster(candidacy.identity, settings.name, shards, settings)
 
 
@@ -78,6 +82,8 @@ def shard_elector(
     observer: ElectionObserver,
 ) -> Elector:
     """The elector of one shard; it campaigns when the membership says so."""
+    from kopylite.leaderelection import Elector, shard_labels
+
     labels = shard_labels(roster.name, shard.index, shard.of)
     settings = lease_settings(app, options, candidacy, suffix=f"-shard-{shard.index}", labels=labels)
     return Elector(
@@ -101,6 +107,8 @@ def membership_of(
     observer: ElectionObserver,
 ) -> Membership:
     """What brings the replicas of an App together."""
+    from kopylite.leaderelection import Membership, Post
+
     settings = lease_settings(app, options, candidacy, suffix=f"-replica-{candidacy.identity.rpartition('_')[2]}")
     posts = [(crew, crew.elector) for crew in crews if crew.elector is not None]
     return Membership(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, TypeVar, Unpack, overload
 from weakref import WeakValueDictionary
 
+from kopylite.checks import nearest
 from kopylite.errors import RegistrationError
 from kopylite.objects import Kind, Unstructured, kind_of
 from kopylite.reconcile import Context
@@ -146,8 +146,8 @@ class WebhookDeclarations:
         _check_kind(kind, where)
         for option in options:
             if option not in HookOptions.__annotations__:
-                near = difflib.get_close_matches(option, HookOptions.__annotations__, n=1)
-                hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(HookOptions.__annotations__)}"
+                near = nearest(option, HookOptions.__annotations__)
+                hint = f"did you mean {near}?" if near else f"there are {', '.join(HookOptions.__annotations__)}"
                 raise RegistrationError(f"{where}: there is no option {option!r}; {hint}")
         for name in ("operations", "subresources"):
             if isinstance(operations if name == "operations" else options.get(name), str):
