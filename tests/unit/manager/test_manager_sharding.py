@@ -15,8 +15,12 @@ from kopylite.cache.record import RecordDecoder
 from kopylite.errors import RegistrationError, UsageError
 from kopylite.manager import Options
 from kopylite.manager.elections import Candidacy, elects, leases_of, shards_of
-from kopylite.manager.sharding import parts_of, roster_of
+from kopylite.manager.sharding import ShardClient, parts_of, roster_of
+from kopylite.objects import ObjectKey
 from kopylite.objects.shard import Shard, fnv1a64
+from kopylite.reconcile.context import RUNNING
+from tests.unit.client.memcache import MemoryCache
+from tests.unit.client.memory import MemoryServer
 
 PARENT = Kind("example.com/v1", "Parent", plural="parents", namespaced=True)
 CHILD = Kind("v1", "ConfigMap", plural="configmaps", namespaced=True)
@@ -96,3 +100,26 @@ def test_what_is_no_number_of_shards_is_refused(shards: Any) -> None:
 def test_a_lease_name_that_is_no_label_is_refused() -> None:
     with pytest.raises(UsageError, match="63 characters"):
         roster_of(app_of(), Options(lease_name="a" * 64), CANDIDACY, 4)
+
+
+class AboutAll:
+    """Stands for a run: of whatever is read."""
+
+    def is_about(self, kind: Kind, key: ObjectKey) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("shard", [Shard(0, 2), Shard(1, 2)], ids=str)
+async def test_a_run_sees_no_object_of_its_key_that_another_shard_has(shard: Shard) -> None:
+    cache = MemoryCache(CHILD)
+    metadata = {"name": "a", "namespace": "b", "uid": "1", "resourceVersion": "1"}
+    cache.store.see({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+    client = ShardClient(shard, MemoryServer(), cache=cache)
+
+    assert await client.find(CHILD, "a", namespace="b"), "what no run is about is read by every shard"
+    token = RUNNING.set(cast("Any", AboutAll()))
+    try:
+        found = await client.find(CHILD, "a", namespace="b")
+    finally:
+        RUNNING.reset(token)
+    assert (found is not None) == shard.holds("1")

@@ -99,7 +99,7 @@ def test_a_class_that_says_no_kind_is_refused(thing: Any) -> None:
         adapter_of(thing)
 
 
-@pytest.mark.parametrize("thing", ["apps/v1/Deployment", None, 7])
+@pytest.mark.parametrize("thing", ["apps/v1/Deployment", None, 7, {}, AppSpec()])
 def test_what_is_no_kind_is_refused(thing: Any) -> None:
     with pytest.raises(RegistrationError, match="is no kind"):
         adapter_of(thing)
