@@ -20,13 +20,13 @@ from typing import Any
 from uuid import UUID
 
 import msgspec
-from pydantic import AnyUrl, BaseModel
+from pydantic import BaseModel
 
 from kopylite.errors import EncodeError
 from kopylite.objects.quantity import Quantity
 from kopylite.objects.wireformats import write_duration, write_number, write_time
 
-_AS_TEXT = (UUID, PurePath, IPv4Address, IPv4Network, IPv6Address, IPv6Network, AnyUrl)
+_AS_TEXT = (UUID, PurePath, IPv4Address, IPv4Network, IPv6Address, IPv6Network)
 
 
 class _Refused(Exception):
@@ -84,7 +84,15 @@ def _convert(value: Any) -> Any:
             return convert(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return _convert_dict({field.name: getattr(value, field.name) for field in dataclasses.fields(value)})
+    if _is_url(value):
+        return str(value)
     raise _Refused(_why_not(value))
+
+
+def _is_url(value: Any) -> bool:
+    from pydantic import AnyUrl  # pydantic has it in a module of its own, which few operators load
+
+    return isinstance(value, AnyUrl)
 
 
 def _convert_dict(value: Mapping[Any, Any]) -> dict[str, Any]:
