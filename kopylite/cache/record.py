@@ -8,7 +8,7 @@ lists leave out of their items. Every reader decodes the body for itself, so it 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, NoReturn, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
@@ -29,6 +29,20 @@ _INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 # Equal label sets share one dict. The table is emptied when it is full, which only costs some sharing: pods of a
 # StatefulSet carry their own name as a label, and must not make it grow for ever.
 _INTERNED_VALUES: Final = 8192
+
+
+class _Elsewhere:
+    """What an object has and its record has not. A `__getattr__` would tell of every name, and makes each access to
+    what is there ten times dearer, dozens of times an event."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, record: object, owner: type | None = None) -> NoReturn:
+        raise AttributeError(
+            f"a cache record has no {self._name!r}, only metadata and the body as bytes; to look into objects, use "
+            "when(lambda old, new: ...) or field_changed('spec.id') as the predicate"
+        )
 
 
 class Record(Struct, frozen=True, eq=False, gc=False):
@@ -52,11 +66,11 @@ class Record(Struct, frozen=True, eq=False, gc=False):
     def key(self) -> ObjectKey:
         return ObjectKey(self.namespace, self.name)
 
-    def __getattr__(self, name: str) -> Any:
-        raise AttributeError(
-            f"a cache record has no {name!r}, only metadata and the body as bytes; to look into objects, use "
-            "when(lambda old, new: ...) or field_changed('spec.id') as the predicate"
-        )
+    metadata = _Elsewhere()
+    spec = _Elsewhere()
+    status = _Elsewhere()
+    data = _Elsewhere()
+    get = _Elsewhere()
 
     def annotations(self) -> dict[str, str]:
         """Decoded from the body at each call; empty where they can't be read."""
