@@ -457,7 +457,7 @@ USERS_FUNCTIONS = {
     "triggers/sources.py": {"self._keys", "self._open", "predicate", "self._predicate"},
     "cache/indexer.py": {"values", "function", "self.names[name]"},
 }
-GUARDS = {"read", "Guard", "in_fresh_context"}
+GUARDS = {"read", "Guard", "in_context", "in_fresh_context"}
 
 
 def functions_of(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:

@@ -8,6 +8,7 @@ import logging
 import math
 import types
 from collections.abc import Awaitable, Callable, Generator
+from contextvars import Context as Variables
 from contextvars import ContextVar, copy_context
 from typing import Any, Generic, ParamSpec, TypeVar
 
@@ -96,15 +97,20 @@ def cancelled_from_outside() -> bool:
     return False
 
 
+def in_fresh_context(function: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]:
+    """Await `function(...)` in a copy of the present context: the context variables that it sets end with it."""
+    variables = copy_context()
+    return in_context(variables, variables.run(function, *args, **kwargs))
+
+
 @types.coroutine
-def in_fresh_context(function: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> Generator[Any, Any, T]:
-    """Await `function(...)` in a copy of the present context: the context variables that it sets end with it.
+def in_context(variables: Variables, awaitable: Awaitable[T]) -> Generator[Any, Any, T]:
+    """Await something with other context variables than those of the present task.
 
     A task would do the same at twenty times the cost. This drives the coroutine by hand, as `await` does, but each of
-    its steps inside the copy. So it can leave one that swallows its cancellation: see Patience.
+    its steps inside the context. So it can leave one that swallows its cancellation: see Patience.
     """
-    run = copy_context().run
-    awaitable = run(function, *args, **kwargs)
+    run = variables.run
     if type(awaitable) is types.CoroutineType:
         steps: Any = awaitable
     elif hasattr(awaitable, "__await__"):

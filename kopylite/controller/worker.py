@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 from collections.abc import Container
+from contextvars import copy_context
 from typing import Any, cast
 
 import anyio
 import msgspec
 
-from kopylite.boundary import cancelled_from_outside, ends_process, in_fresh_context
+from kopylite.boundary import cancelled_from_outside, ends_process, in_context
 from kopylite.clock import TICK, Clock
-from kopylite.controller.outcome import SUCCESS, Settlement, settle_error, settle_result
+from kopylite.controller.outcome import Settlement, settle_error, settle_result
 from kopylite.controller.pausecondition import with_condition
 from kopylite.controller.pauses import Pauses
 from kopylite.controller.reasons import Reasons
@@ -89,6 +91,12 @@ def _awaited(spec: ControllerSpec, shift: Shift) -> Reconcile:
     return with_condition(reconcile, kind_of(spec.kind), shift.pauses) if spec.paused_condition else reconcile
 
 
+def _is_async(function: Reconcile) -> bool:
+    """Whether calling it runs nothing of it yet: so it is with what `async def` makes, and with nothing around that."""
+    code = getattr(function, "__code__", None)
+    return code is not None and bool(code.co_flags & inspect.CO_COROUTINE)
+
+
 class Worker:
     """Takes keys from the queue, runs the user's function for each, and has the outcome settled.
 
@@ -161,6 +169,7 @@ class Worker:
     async def _serve(self) -> None:
         """Run keys until one is overdue (then it is cancelled, or has returned all the same)."""
         queue, turn, reconcile, clock = self._queue, self._turn, self._reconcile, self._clock
+        is_async = _is_async(reconcile)
         paused: Container[Request] = () if self._spec.paused_condition else self._pauses.paused
         while not self._overdue:
             # The clock is read twice per run: here, and when the run has ended.
@@ -178,8 +187,10 @@ class Worker:
                 continue
             context = self._begin(request, priority, now)
             try:
-                result = await in_fresh_context(reconcile, context, request)
-                settlement = SUCCESS if result is None else settle_result(result, reconcile)
+                variables = copy_context()
+                variables.run(RUNNING.set, context)
+                run = reconcile(context, request) if is_async else variables.run(reconcile, context, request)
+                settlement = settle_result(await in_context(variables, run), reconcile)
                 if context.forgotten:
                     raise ForgottenAwait("; ".join(context.forgotten))
             except asyncio.CancelledError as error:
@@ -199,7 +210,6 @@ class Worker:
         self._request = request
         self._priority = priority
         self._began = now
-        RUNNING.set(context)
         if self._timer is None and self._spec.timeout is not None:
             self._watch_deadline(self._spec.timeout)
         return context
@@ -211,10 +221,14 @@ class Worker:
         context = self._context
         assert context is not None
         request, now = self._request, self._clock.monotonic()
+        has_news = error is not None or context.step is not None
+        if has_news:
+            RUNNING.set(context)  # for the log lines about it
         self._settler.settle(context, request, self._priority, settlement, error, now - self._began, now)
         self._environment.on_run(context.step, now)
+        if has_news:
+            RUNNING.set(None)
         self._context = None
-        RUNNING.set(None)
         self._queue.done(request, now)
 
     def _watch_deadline(self, seconds: float) -> None:
