@@ -74,6 +74,10 @@ class NextRun(Enum):
     REACHED = auto()
 
 
+# A class of members finds each of them by its metaclass, which costs as much as a call; each run asks for these.
+NONE, AFTER = NextRun.NONE, NextRun.AFTER
+
+
 class Failure(Enum):
     """Why a run did not do its work; says how it is counted and logged."""
 
@@ -148,7 +152,7 @@ def settle_result(result: object, function: object = None) -> Settlement:
     if type(after) is not float or after > LARGEST:
         after = float(result.delay)
     if after > 0:
-        return Settlement("requeue_after", NextRun.AFTER, after, result.priority, result.hold)
+        return Settlement("requeue_after", AFTER, after, result.priority, result.hold)
     if result.requeue:
         return Settlement("requeue", NextRun.BACK_OFF, 0.0, result.priority)
     return SUCCESS

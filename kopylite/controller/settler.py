@@ -11,7 +11,7 @@ import anyio
 
 from kopylite.boundary import printable, say
 from kopylite.clock import SYSTEM_CLOCK, Clock
-from kopylite.controller.outcome import COUNTED, UNREACHED_RETRY, Failure, NextRun, Settlement, unreached
+from kopylite.controller.outcome import AFTER, COUNTED, NONE, UNREACHED_RETRY, Failure, NextRun, Settlement, unreached
 from kopylite.controller.reasons import REQUEUE, REQUEUE_AFTER, RETRY, Reasons
 from kopylite.controller.spec import ControllerSpec
 from kopylite.errors import (
@@ -140,7 +140,7 @@ class Settler:
         if self._known and request in self._known:
             self._forget(request)
         if logger.isEnabledFor(logging.DEBUG):
-            text = f", next run in {after:.3f} s" if settlement.next_run is not NextRun.NONE else ""
+            text = f", next run in {after:.3f} s" if settlement.next_run is not NONE else ""
             logger.debug("%s after %.3f s%s", settlement.result, seconds, text, extra={"fields": context.fields()})
 
     def _arrange(
@@ -150,15 +150,17 @@ class Settler:
         queue, next_run, after = self._queue, settlement.next_run, settlement.after
         if settlement.priority is not None:
             priority = settlement.priority
-        if next_run is NextRun.BACK_OFF:
-            self._reasons.add_own(request, RETRY if failed else REQUEUE)
-            return queue.add_rate_limited(request, priority=priority)
-        if next_run is NextRun.REACHED:
-            return self._wait_for_server(request, priority)
-        queue.forget(request)
-        if next_run is NextRun.AFTER:
+        if next_run is AFTER:
+            queue.forget(request)
             self._reasons.add_own(request, RETRY if failed else REQUEUE_AFTER)
             queue.add(request, priority, after, settlement.hold, now)
+        elif next_run is NONE:
+            queue.forget(request)
+        elif next_run is NextRun.BACK_OFF:
+            self._reasons.add_own(request, RETRY if failed else REQUEUE)
+            return queue.add_rate_limited(request, priority=priority)
+        else:
+            return self._wait_for_server(request, priority)
         return after
 
     def _let_go(

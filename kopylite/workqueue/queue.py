@@ -160,7 +160,10 @@ class WorkQueue(Generic[K]):
             now = self._clock.monotonic()
         state = self._state
         if state.delays.earliest <= now:
-            self._promote(now)
+            count = state.promote(now)
+            self._observer.adds += count
+            if self._idle:
+                self._wake(count)
         taken = state.take(now)
         if taken is None:
             return None
