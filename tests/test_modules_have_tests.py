@@ -11,21 +11,16 @@ PACKAGE = TESTS.parent / "kopylite"
 # Tested through other modules only. This list gets shorter.
 WITHOUT = frozenset(
     {
-        "boundary.jsontext",
         "boundary.policies",
-        "boundary.reading",
         "cache.reflector",
         "cache.transitions",
-        "checks",
         "client.authentication",
+        "client.caches",
         "client.changes",
         "client.connecting",
-        "client.lanes",
-        "client.pace",
         "client.permits",
         "client.socks",
         "client.stale",
-        "client.status",
         "codegen.annotations",
         "codegen.crdinput",
         "crds.jsonschema",
@@ -49,7 +44,6 @@ WITHOUT = frozenset(
         "objects.readback",
         "objects.references",
         "objects.secretadapter",
-        "objects.selectors",
         "objects.times",
         "objects.yamlscalars",
         "reconcile.owners",
@@ -67,7 +61,6 @@ WITHOUT = frozenset(
         "testing.envtest",
         "testing.plugin",
         "testing.supervise",
-        "triggers.events",
     }
 )  # fmt: skip
 

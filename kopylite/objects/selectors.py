@@ -15,7 +15,8 @@ import msgspec
 OPERATORS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
 
 # What strconv.ParseInt takes: no spaces, underscores or digits of other scripts, all of which Python's int reads.
-_INTEGER = re.compile(r"[+-]?[0-9]+")
+_INTEGER = re.compile(r"[+-]?[0-9]{1,63}")  # no label is longer, and Python refuses to read numbers that are far longer
+_INT64 = range(-(2**63), 2**63)
 
 
 class Requirement(msgspec.Struct, frozen=True):
@@ -41,11 +42,17 @@ class Requirement(msgspec.Struct, frozen=True):
             return value is None
         return value is not None and self._compares(value)
 
-    def _compares(self, value: str) -> bool:
-        bound = next(iter(self.values))
-        if not _INTEGER.fullmatch(value) or not _INTEGER.fullmatch(bound):
+    def _compares(self, text: str) -> bool:
+        value, bound = _integer(text), _integer(next(iter(self.values)))
+        if value is None or bound is None:
             return False
-        return int(value) > int(bound) if self.operator == ">" else int(value) < int(bound)
+        return value > bound if self.operator == ">" else value < bound
+
+
+def _integer(text: str) -> int | None:
+    """The number that a text is to the server; None: it is none."""
+    value = int(text) if _INTEGER.fullmatch(text) else None
+    return value if value in _INT64 else None
 
 
 class Selector:
