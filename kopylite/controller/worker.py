@@ -174,7 +174,7 @@ class Worker:
         while not self._overdue:
             # The clock is read twice per run: here, and when the run has ended.
             now = clock.monotonic()
-            if now > turn.ends:
+            if now > turn.ends and queue.has_key(now):  # who waits for a key gives way, too
                 await turn.give_way()
                 now = clock.monotonic()
             if (item := queue.get_nowait(now)) is None:

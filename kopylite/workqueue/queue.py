@@ -171,6 +171,11 @@ class WorkQueue(Generic[K]):
         self._observer.taken(waited)
         return key, priority
 
+    def has_key(self, now: float) -> bool:
+        """Whether get_nowait() would return one."""
+        self._promote(now)
+        return self._state.takeable()
+
     async def get(self) -> tuple[K, int]:
         """As get_nowait(), but waits until there is something.
 

@@ -133,6 +133,19 @@ def test_a_cancelled_worker_is_no_longer_woken() -> None:
     clock.run(main)
 
 
+def test_it_says_whether_there_is_a_key_to_take_what_is_due_included() -> None:
+    clock = VirtualClock()
+    queue = make(clock)
+    queue.add("a", after=1.0)
+    assert not queue.has_key(clock.monotonic())
+    assert queue.has_key(clock.monotonic() + 1.0)
+    assert queue.get_nowait(clock.monotonic() + 1.0) == ("a", 0)
+    queue.add("a")  # it runs
+    assert not queue.has_key(clock.monotonic() + 1.0)
+    queue.shut_down()
+    assert not queue.has_key(clock.monotonic() + 1.0)
+
+
 def test_get_nowait_sees_what_is_due_without_any_timer() -> None:
     clock = VirtualClock()
     queue = make(clock)
