@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import subprocess
-import sys
-
 from kopylite.serving import Answer, Query
 from kopylite.serving.plan import servers_of
 
@@ -16,11 +13,5 @@ async def test_an_address_that_is_named_twice_has_the_routes_of_both() -> None:
     assert [server.paths for server in servers_of(a, b)] == [("/metrics", "/healthz")]
 
 
-def test_off_is_no_server_and_loads_none() -> None:
+def test_off_is_no_server() -> None:
     assert servers_of(("--metrics-address", "off", {"/metrics": echo})) == []
-    program = (
-        "import sys; from kopylite.manager import Manager; from kopylite.metrics import Metrics; Metrics();"
-        "print({'aiohttp.web', 'prometheus_client', 'yaml'} & {*sys.modules})"
-    )
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert ran.stdout.strip() == "set()"
