@@ -231,10 +231,12 @@ def names_of(desired: Any, field: Field, literal: Mapping[int, Any], before: Nam
                 found[step] = inner
         return found
     if isinstance(desired, list) and (elements := elements_by_key(desired, field)) is not None:
-        steps = {_step(element, field): element for element in elements.values()}
-        named = {step: names_of(element, field.each, literal) for step, element in steps.items()}
-        whole = id(desired) not in literal
-        return {step: inner for step, inner in named.items() if inner or whole or id(steps[step]) not in literal}
+        whole, named = id(desired) not in literal, {}
+        for key, element in elements.items():
+            inner = names_of(element, field.each, literal)
+            if inner or whole or id(element) not in literal:
+                named[_step(key, field)] = inner
+        return named
     return NONE
 
 
@@ -276,10 +278,11 @@ def elements_by_key(elements: Sequence[Any], field: Field) -> dict[Any, Any] | N
     return None if None in found or len(found) != len(elements) else found
 
 
-def _step(element: Any, field: Field) -> str:
-    if not field.keys:
-        return f"v:{encode(element).decode()}"
-    return f"k:{encode(dict(zip(field.keys, field.key_of(element), strict=True))).decode()}"
+def _step(key: Any, field: Field) -> str:
+    """How managedFields name the element of a keyed list that has this key."""
+    return (
+        f"k:{encode(dict(zip(field.keys, key, strict=True))).decode()}" if field.keys else f"v:{encode(key).decode()}"
+    )
 
 
 def _elements(names: Names, field: Field) -> dict[Any, Names]:
