@@ -16,7 +16,6 @@ OPERATORS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "
 
 # What strconv.ParseInt takes: no spaces, underscores or digits of other scripts, all of which Python's int reads.
 _INTEGER = re.compile(r"[+-]?[0-9]{1,63}")  # no label is longer, and Python refuses to read numbers that are far longer
-_INT64 = range(-(2**63), 2**63)
 
 
 class Requirement(msgspec.Struct, frozen=True):
@@ -51,8 +50,10 @@ class Requirement(msgspec.Struct, frozen=True):
 
 def _integer(text: str) -> int | None:
     """The number that a text is to the server; None: it is none."""
-    value = int(text) if _INTEGER.fullmatch(text) else None
-    return value if value in _INT64 else None
+    if not _INTEGER.fullmatch(text):
+        return None
+    value = int(text)
+    return value if -(2**63) <= value < 2**63 else None
 
 
 class Selector:
