@@ -46,8 +46,8 @@ test: setup ## the tests that need nothing but Python (real-server tests skip wi
 test-quick: setup ## half a minute: the pure core and the rooms of the runtime, without a server, a process, anything slow
 	HYPOTHESIS_PROFILE=default $(BIN)/pytest -q $(PARALLEL) -m "not slow and not server" $(QUICK) $(QUICK_SKIPS)
 
-mutants: setup ## do a room's own tests notice faults in it? ROOM=workqueue; LIMIT=0 for all of them, JOBS=2
-	@$(BIN)/python -m tests.mutants $(ROOM) $(if $(LIMIT),--limit $(LIMIT)) $(if $(filter-out auto,$(JOBS)),--jobs $(JOBS))
+mutants: setup ## do a room's own tests notice faults in it? ROOM=workqueue; LIMIT=0 for all of them, SEED=2, JOBS=2
+	@$(BIN)/python -m tests.mutants $(ROOM) $(if $(LIMIT),--limit $(LIMIT)) $(if $(SEED),--seed $(SEED)) $(if $(filter-out auto,$(JOBS)),--jobs $(JOBS))
 
 zoo: setup ## sweep the zoo: is each bug found, and no twin? (an hour; python -m tests.bugzoo --help)
 	@$(BIN)/python -m tests.bugzoo

@@ -14,6 +14,7 @@ WITHOUT = frozenset(
         "boundary.policies",
         "cache.reflector",
         "cache.transitions",
+        "cli.connecting",
         "client.authentication",
         "client.caches",
         "client.changes",

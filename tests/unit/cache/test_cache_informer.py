@@ -12,11 +12,12 @@ import pytest
 
 from kopylite.cache import Delta, Informer, Scope
 from kopylite.cache.informer import BATCH
+from kopylite.cache.part import ShardPart
 from kopylite.cache.steps import Replacement
 from kopylite.client.listwatch import ListWatch
 from kopylite.clock import SYSTEM_CLOCK
 from kopylite.errors import ConnectionFailed
-from kopylite.objects import Kind
+from kopylite.objects import Kind, Shard
 from kopylite.observers import InformerObserver
 from tests.unit.cache.things import spaces, thing
 
@@ -149,3 +150,12 @@ async def test_statistics_say_what_is_there_and_what_is_wrong() -> None:
         assert (statistics.objects, statistics.handlers, statistics.synced) == (4, 0, True)
         assert statistics.body_bytes == sum(len(record.body) for record in informer.store.list())
         assert statistics.last_event_age is not None
+
+
+def test_reads_rely_on_a_cache_only_that_leaves_nothing_out() -> None:
+    kind = Kind("example.com/v1", "Thing")
+    part = ShardPart(Shard(0, 2))
+    assert Scope(kind).whole
+    assert Scope(kind, "ns").whole, "it is all of its namespace"
+    for narrowed in ({"labels": "a=b"}, {"fields": "metadata.name=a"}, {"metadata_only": True}, {"part": part}):
+        assert not Scope(kind, "ns", **narrowed).whole  # type: ignore[arg-type]
