@@ -71,6 +71,7 @@ class Tap(asyncio.Protocol):
             self._body = ChunkedBody()
             self._take(self._held or b"")
             self._resume()
+        loop = asyncio.get_running_loop()  # a system call each time, before Python 3.12
         while True:
             if self._pieces:
                 pieces, self._pieces = self._pieces, []
@@ -84,7 +85,7 @@ class Tap(asyncio.Protocol):
             elif self._broken:
                 raise StreamBroken(f"the stream broke: {self._broken}")
             else:
-                self._reader = asyncio.get_running_loop().create_future()
+                self._reader = loop.create_future()
                 try:
                     await self._reader
                 finally:
