@@ -127,6 +127,7 @@ class Worker:
         self._turn = shift.turn
         self._threads = shift.threads
         self._pauses = shift.pauses
+        self._timeout = spec.timeout
         self._reconcile: Reconcile = _awaited(spec, shift)
         self._task: asyncio.Task[Any] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -210,8 +211,8 @@ class Worker:
         self._request = request
         self._priority = priority
         self._began = now
-        if self._timer is None and self._spec.timeout is not None:
-            self._watch_deadline(self._spec.timeout)
+        if self._timer is None and self._timeout is not None:
+            self._watch_deadline(self._timeout)
         return context
 
     def _fail(self, error: BaseException) -> None:
@@ -237,9 +238,9 @@ class Worker:
     def _on_deadline(self) -> None:
         """The timer was armed for an earlier run if a later one is in progress: then it is armed for that one."""
         self._timer = None
-        if self._context is None or self._spec.timeout is None:
+        if self._context is None or self._timeout is None:
             return
-        left = self._began + self._spec.timeout - self._clock.monotonic()
+        left = self._began + self._timeout - self._clock.monotonic()
         if left > 0:
             self._watch_deadline(left)
             return
