@@ -158,9 +158,9 @@ class Settler:
             queue.forget(request)
         elif next_run is NextRun.BACK_OFF:
             self._reasons.add_own(request, RETRY if failed else REQUEUE)
-            return queue.add_rate_limited(request, priority=priority)
+            return queue.add_rate_limited(request, priority=priority, now=now)
         else:
-            return self._wait_for_server(request, priority)
+            return self._wait_for_server(request, priority, now)
         return after
 
     def _let_go(
@@ -205,13 +205,13 @@ class Settler:
             if request not in running:
                 self._queue.add(request, priority=priority, after=WAKE_SECONDS * self._clock.random())
 
-    def _wait_for_server(self, request: Request, priority: int) -> float:
+    def _wait_for_server(self, request: Request, priority: int, now: float | None) -> float:
         """Arrange the next try of a key that was not at fault, beside its own back-off; returns its delay."""
         times, _ = self._unreached.get(request, (0, 0))
         self._unreached[request] = times + 1, priority
         after = self._outage.delay(times, self._clock.random())
         self._reasons.add_own(request, RETRY)
-        self._queue.add(request, priority=priority, after=after)
+        self._queue.add(request, priority=priority, after=after, now=now)
         return after
 
     def _count(self, request: Request, failure: Failure) -> None:

@@ -132,11 +132,12 @@ class WorkQueue(Generic[K]):
         if self._idle:
             self._set_timer()
 
-    def add_rate_limited(self, key: K, *, priority: int = 0) -> float:
+    def add_rate_limited(self, key: K, *, priority: int = 0, now: float | None = None) -> float:
         """Count a failure of `key`, add it after its back-off, and return that delay in seconds."""
-        clock = self._clock
-        delay = self._limiter.when(key, clock.monotonic(), clock.random())
-        self.add(key, priority=priority, after=delay)
+        if now is None:
+            now = self._clock.monotonic()
+        delay = self._limiter.when(key, now, self._clock.random())
+        self.add(key, priority=priority, after=delay, now=now)
         return delay
 
     def drop(self, match: Callable[[K], bool]) -> None:

@@ -1,5 +1,10 @@
 from __future__ import annotations
 
+import math
+
+from hypothesis import given
+from hypothesis import strategies as st
+
 from kopylite.workqueue.delays import SWEEP_SLACK, DelayHeap
 
 
@@ -78,3 +83,25 @@ def test_a_heap_that_was_swept_is_one_whatever_the_order_of_its_keys() -> None:
     for _ in range(51 + SWEEP_SLACK):  # the last one is one too many: all are put into a new heap
         heap.schedule(7, 2000.0)
     assert [key for key, _ in heap.pop_due(1000.0)] == [key for key in range(49, -1, -1) if key != 7]
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 9) | st.none())), st.integers(0, 9))
+def test_times_in_any_order_come_out_in_theirs(steps: list[tuple[int, int | None]], now: int) -> None:
+    heap: DelayHeap[int] = DelayHeap()
+    known: dict[int, tuple[int, int]] = {}
+    for number, (key, time) in enumerate(steps):
+        if time is None:
+            heap.discard(key)
+            known.pop(key, None)
+        else:
+            heap.schedule(key, float(time))
+            known[key] = time, number
+    for moment in (now, 9):
+        times = [time for time, _ in known.values()]
+        assert heap.next_time() == min(times, default=None)
+        assert heap.earliest <= min(times, default=math.inf)
+        due = sorted(key for key in known if known[key][0] <= moment)
+        due.sort(key=lambda key: known[key])
+        assert heap.pop_due(float(moment)) == [(key, known.pop(key)[0]) for key in due]
+    assert not heap
+    assert heap.earliest > 9.0
