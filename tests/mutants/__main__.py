@@ -61,7 +61,7 @@ class Run:
 
     def __init__(self, path: Path, mutant: Mutant, tests: Sequence[str], known: Known, again: bool) -> None:
         self.path, self.mutant, self.again = path, mutant, again
-        self._most = 5.0 + 5.0 * sum(known.cpu[one] for one in tests)
+        self._most = 5.0 + 2.0 * sum(known.cpu[one] for one in tests)
         self._patience = 10.0 + 2.0 * max((known.wall[one] for one in tests), default=0.0)
         self._since, self._used = time.monotonic(), 0.0
 
