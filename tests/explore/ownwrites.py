@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Coroutine, Hashable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
 from weakref import ref
+
+from msgspec.structs import replace
 
 from kopylite.client.recent import ASK_PAUSE, LATE, RecentWrites
 from kopylite.objects import Kind, ObjectKey
