@@ -113,7 +113,7 @@ def test_predicates_combine_like_booleans(left: bool, right: bool) -> None:
     asked.clear()
     assert (first | second)(CREATE) is (left or right)
     assert asked == (["first"] if left else ["first", "second"])
-    assert (~first)(CREATE) is not left
+    assert (~first)(CREATE) is (not left)
     assert (~(first & second))(CREATE) is (~first | ~second)(CREATE)
 
 
