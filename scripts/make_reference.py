@@ -163,7 +163,7 @@ class _Zero:
 
 def metrics_page() -> str:
     """Every family that a Manager and the parent of several processes can show."""
-    from kopylite import collectors, metrics
+    from kopylite import collectors, metrics, registry
 
     rows: dict[str, str] = {}
     originals = {name: getattr(collectors, name) for name in ("counter", "gauge", "histograms")}
@@ -176,19 +176,18 @@ def metrics_page() -> str:
 
         return note
 
-    for module in (collectors, metrics):
-        for kind in originals:
-            setattr(module, kind, noting(kind))
+    used = [(module, kind) for module in (collectors, metrics, registry) for kind in originals if hasattr(module, kind)]
+    for module, kind in used:
+        setattr(module, kind, noting(kind))
     try:
         numbers = metrics.Metrics()
         numbers.webhooks.in_flight = lambda: {"/path": 0}
         numbers.elections.memberships = lambda: [("app", _Zero())]  # type: ignore[list-item,return-value]
         list(numbers.collect())
-        list(collectors.ProcessMetrics(lambda: [("1", True, 0)]).collect())  # type: ignore[list-item,arg-type,return-value]
+        list(registry.ProcessMetrics(lambda: [("1", True, 0)]).collect())  # type: ignore[list-item,arg-type,return-value]
     finally:
-        for module in (collectors, metrics):
-            for kind, original in originals.items():
-                setattr(module, kind, original)
+        for module, kind in used:
+            setattr(module, kind, originals[kind])
     head = ["# Metrics", "", "Names that controller-runtime or client-go have too mean what they mean there.", ""]
     table = ["| name | type | labels | |", "|---|---|---|---|", *(rows[name] for name in sorted(rows))]
     process = "Beside them those of the process: `process_*`, `python_*`."
