@@ -190,6 +190,47 @@ def test_an_answer_that_is_lost_makes_no_second_lease_and_holds_nobody_up() -> N
     assert sum(name.startswith("app-replica") for name in server.leases) == 0, "it has cleared its own"
 
 
+@pytest.mark.parametrize("method", ["POST", "PUT"])
+def test_a_write_of_our_lease_that_is_carried_out_while_we_end_leaves_none_behind(method: str) -> None:
+    server, clock = served(), VirtualClock()
+    lost: list[str] = []
+
+    def lose_the_first(request: ApiRequest) -> str | None:
+        if request.method != method or lost or b"app-replica-a" not in (request.body or b""):
+            return None
+        lost.append(method)
+        return "lost"
+
+    async def play() -> None:
+        a = Replica("a", server, clock)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(a.membership.run)
+            await eventually_in(60, lambda: bool(lost))
+            tasks.cancel_scope.cancel()
+
+    server.fault = lose_the_first
+    clock.run(play)
+    assert lost == [method]
+    assert "app-replica-a" not in server.leases
+
+
+def test_a_lease_of_ours_that_somebody_else_has_taken_over_stays_when_we_end() -> None:
+    server, clock = served(), VirtualClock()
+
+    async def play() -> None:
+        a = Replica("a", server, clock)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(a.membership.run)
+            await eventually_in(60, lambda: "app-replica-a" in server.leases)
+            theirs = server.leases["app-replica-a"]
+            theirs["spec"]["holderIdentity"] = "somebody"
+            server.put(theirs)
+            tasks.cancel_scope.cancel()
+
+    clock.run(play)
+    assert server.leases["app-replica-a"]["spec"]["holderIdentity"] == "somebody"
+
+
 def test_a_lease_of_ours_that_somebody_deletes_or_edits_is_there_again_and_shards_stay(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
