@@ -78,7 +78,7 @@ def names_of(name: str, kind: str = "", group: str = "") -> ProjectNames:
     if problem := _wrong_name(name):
         near = _near(name)
         raise UsageError(f"the name {show(name)} {problem}" + (f"; try {near}" if near else ""))
-    kind = kind or "".join(part.capitalize() for part in name.split("-"))
+    kind = kind or _kind_of(name)
     if problem := _wrong_kind(kind):
         raise UsageError(f"the kind {show(kind)} {problem}; name another by --kind, such as --kind MyApp")
     group = group or DEFAULT_GROUP
@@ -110,9 +110,13 @@ def _near(name: str) -> str:
     words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+", plain)
     near = "-".join(words).lower().lstrip("0123456789-")[:LONGEST].rstrip("-")
     for found in (near, f"{near[: LONGEST - 9]}-operator"):
-        if near and not _wrong_name(found):
+        if near and not _wrong_name(found) and not _wrong_kind(_kind_of(found)):
             return found
     return ""
+
+
+def _kind_of(name: str) -> str:
+    return "".join(part.capitalize() for part in name.split("-"))
 
 
 def _wrong_kind(kind: str) -> str:

@@ -5,7 +5,7 @@ import sys
 from importlib.metadata import PackageNotFoundError, distribution, packages_distributions
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from packaging.requirements import Requirement
 
@@ -81,6 +81,7 @@ NAMES = st.text(max_size=80) | st.from_regex(r"[a-z0-9-]{1,70}", fullmatch=True)
 
 
 @given(NAMES, st.text(max_size=9), st.text(max_size=9))
+@example("None", "", "")  # the kind of "none" is a name of Python's
 def test_any_texts_give_names_that_python_and_kubernetes_take_or_one_error(name: str, kind: str, group: str) -> None:
     try:
         names = names_of(name, kind, group)
