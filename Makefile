@@ -14,7 +14,8 @@ ONCE_MORE ?=
 export PYTHONDONTWRITEBYTECODE :=
 # What has no server, no process and no network of the machine in it; see docs/testing.md.
 QUICK := tests/test_architecture.py tests/test_exports.py tests/test_leftovers.py tests/properties tests/unit
-QUICK_SKIPS := $(addprefix --ignore=tests/unit/,apiserver cli testing app) --ignore-glob='tests/properties/test_apiserver_*'
+QUICK_SKIPS := $(addprefix --ignore=tests/unit/,apiserver app cli codegen crds deploy devcluster doctor migration starter \
+	supervision sweep testing webhooks) --ignore-glob='tests/properties/test_apiserver_*'
 
 .PHONY: help setup check test test-quick test-all mutants conformance conformance-upstream conformance-testcmd zoo sweep-samples sweep-real fmt demo dev bench docs api release-check matrix lock clean
 
@@ -43,7 +44,7 @@ test: setup ## the tests that need nothing but Python (real-server tests skip wi
 		echo "== what failed, once more, alone: what passes now flickers, and is listed here"; \
 		$(BIN)/pytest -v -rA --tb=short --show-capture=no --last-failed --last-failed-no-failures none; }
 
-test-quick: setup ## half a minute: the pure core and the rooms of the runtime, without a server, a process, anything slow
+test-quick: setup ## under a minute: the pure core and the rooms of the runtime, without a server, a process, anything slow
 	HYPOTHESIS_PROFILE=default $(BIN)/pytest -q $(PARALLEL) -m "not slow and not server" $(QUICK) $(QUICK_SKIPS)
 
 mutants: setup ## do a room's own tests notice faults in it? ROOM=workqueue; LIMIT=0 for all of them, SEED=2, JOBS=2

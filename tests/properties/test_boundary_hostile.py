@@ -25,6 +25,8 @@ from kopylite.objects import CustomResource, Kind, adapter_of
 from tests.hostile import every, hostile
 from tests.sizes import examples
 
+pytestmark = pytest.mark.slow  # all of them together
+
 OBJECT: dict[str, Any] = {
     "apiVersion": "example.com/v1",
     "kind": "Thing",

@@ -26,6 +26,8 @@ from kopylite.leaderelection.roster import ACTIVE, COUNT, REPLICA, SHARDS_OF
 from kopylite.objects.shard import Shard
 from tests.sizes import examples
 
+pytestmark = pytest.mark.slow  # all of them together
+
 TIMES = LeaseSettings(name="a", namespace="b")
 # Their ratio has to be below duration / deadline, which is 1.5.
 SLOWEST, FASTEST = 0.85, 1.2

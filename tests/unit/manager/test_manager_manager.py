@@ -26,6 +26,8 @@ from kopylite.reconcile import Context, Request
 from tests.operators import eventually
 from tests.tinyserver import TinyServer, tiny_server
 
+pytestmark = pytest.mark.slow  # all of them together
+
 Thing = Kind("example.com/v1", "Thing", plural="things", namespaced=True)
 Part = Kind("example.com/v1", "Part", plural="parts", namespaced=True)
 

@@ -116,6 +116,7 @@ UNITS = ["1", "1h", "1.", "0", "a", "A", "Aa", "a-", "[", "]", "[]", "(", "((", 
          "\u2028"]  # fmt: skip
 
 
+@pytest.mark.slow  # all of them together
 @pytest.mark.parametrize("parser", PARSERS)
 def test_double_the_text_takes_at_most_triple_the_time(parser: str) -> None:
     parse = PARSERS[parser]
