@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from kopylite.cli.environment import names, positive_int, seconds
@@ -68,25 +68,23 @@ def exit_code(error: UsageError) -> int:
     return Exit.USAGE
 
 
-def namespaces_option(text: str) -> list[str]:
-    try:
-        return names(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+def option(parse: Callable[[str], Any]) -> Callable[[str], Any]:
+    """For argparse, which keeps the text of no ValueError to itself."""
+
+    def read(text: str) -> Any:
+        try:
+            return parse(text)
+        except (ValueError, UsageError) as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return read
 
 
-def count_option(text: str) -> int:
-    try:
-        return positive_int(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def duration_option(text: str) -> float:
-    try:
-        value = seconds(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+def _duration(text: str) -> float:
+    value = seconds(text)
     if value <= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time above 0")
+        raise ValueError(f"{text!r} is no time above 0")
     return value
+
+
+namespaces_option, count_option, duration_option = option(names), option(positive_int), option(_duration)

@@ -21,6 +21,7 @@ from kopylite.cli.connecting import (
     duration_option,
     exit_code,
     namespaces_option,
+    option,
 )
 from kopylite.cli.environment import globs, selector
 from kopylite.cli.exitcodes import Exit
@@ -72,10 +73,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     add = parser.add_argument
     add("target", metavar="MODULE[:APP]", nargs="*", help="as `kopylite run` takes it; none: the cluster alone")
-    add("-n", "--namespace", metavar="NAME", type=_globs, action="extend", default=[],
+    add("-n", "--namespace", metavar="NAME", type=option(globs), action="extend", default=[],
         help="look into this namespace only, as an operator with the same option; repeatable. With a glob, 'team-*', "
         "look into all, and ask for the rights of an operator that follows it")  # fmt: skip
-    add("--namespaces-labelled", metavar="SELECTOR", type=_selector, default="",
+    add("--namespaces-labelled", metavar="SELECTOR", type=option(selector), default="",
         help="ask for the rights of an operator with the same option")  # fmt: skip
     add("--as-service-account", metavar="NAMESPACE/NAME", type=_account,
         help="ask for the rights of the deployed operator, instead of your own")  # fmt: skip
@@ -188,17 +189,3 @@ def _account(text: str) -> str:
     if not _ACCOUNT.fullmatch(text):
         raise argparse.ArgumentTypeError(f"{text!r} is no NAMESPACE/NAME of a ServiceAccount")
     return text
-
-
-def _globs(text: str) -> list[str]:
-    try:
-        return globs(text)
-    except UsageError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def _selector(text: str) -> str:
-    try:
-        return selector(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None

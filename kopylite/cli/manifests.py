@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kopylite.cli.commands import COMMANDS
-from kopylite.cli.connecting import exit_code
+from kopylite.cli.connecting import exit_code, option
 from kopylite.cli.environment import count, globs, names, positive_int, selector
 from kopylite.cli.exitcodes import Exit
 from kopylite.cli.signals import StopSignals
@@ -52,18 +51,18 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add = parser.add_argument
     add("target", metavar="MODULE[:APP]", nargs="+", help="as `kopylite run` takes it, in the image")
     add("--image", required=True, metavar="IMAGE", help="of the container")
-    add("--namespace", metavar="NAME", type=_of(names), help="where the operator lives; default: the App's name")
-    add("--watch-namespace", metavar="NAME", type=_of(globs), action="extend", default=[],
+    add("--namespace", metavar="NAME", type=option(names), help="where the operator lives; default: the App's name")
+    add("--watch-namespace", metavar="NAME", type=option(globs), action="extend", default=[],
         help="limit it to this namespace, with Roles instead of a ClusterRole; repeatable. A glob, 'team-*', is "
         "followed, and needs a ClusterRole")  # fmt: skip
-    add("--watch-namespaces-labelled", metavar="SELECTOR", type=_of(selector), default="",
+    add("--watch-namespaces-labelled", metavar="SELECTOR", type=option(selector), default="",
         help="instead: limit it to namespaces with these labels, as in tier=prod; needs a ClusterRole")  # fmt: skip
-    add("--replicas", metavar="N", type=_of(positive_int),
+    add("--replicas", metavar="N", type=option(positive_int),
         help="without shards, more than one switch leader election on; default: 2 with either, else 1")  # fmt: skip
     add(
         "--shards",
         metavar="N",
-        type=_of(count),
+        type=option(count),
         help="let all replicas work, each at its part; default: as the App says",
     )
     add("--rbac-from", metavar="FILE", type=Path, action="append", default=[],
@@ -149,15 +148,3 @@ def _files(apps: list[App], args: argparse.Namespace) -> dict[str, str]:
     if args.kustomize:
         files["kustomization.yaml"] = kustomization(deployment, files)
     return {name: marked(name, text) for name, text in files.items()}
-
-
-def _of(parse: Callable[[str], Any]) -> Callable[[str], Any]:
-    """For argparse, which keeps the text of no ValueError to itself."""
-
-    def read(text: str) -> Any:
-        try:
-            return parse(text)
-        except (ValueError, UsageError) as error:
-            raise argparse.ArgumentTypeError(str(error)) from None
-
-    return read
