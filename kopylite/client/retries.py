@@ -9,6 +9,8 @@ from kopylite.boundary.reading import LONGEST_WAIT
 from kopylite.clock import Clock
 from kopylite.errors import ConnectionFailed, StreamBroken, TransportError
 
+# One request, its retries and their waiting together. kube-apiserver itself gives up after 60 s.
+REQUEST_TIMEOUT = 30.0
 # client-go waits for a Retry-After up to ten times.
 MAX_WAITS = 10
 # Connections that were refused or broke, tried again after 0.1, 0.2, 0.4 and 0.8 s.

@@ -17,11 +17,11 @@ import anyio
 from aiohttp.connector import Connection
 
 from kopylite.client.chunked import ChunkedBody
+from kopylite.client.retries import REQUEST_TIMEOUT
 from kopylite.errors import StreamBroken
 
 # Bytes that wait for whoever reads; with more, the connection has to wait, and at last the server.
 HIGH_WATER: Final = 256 * 1024
-READ_TIMEOUT: Final = 30.0
 BROKEN: Final = "the connection ended in mid-answer"
 # Where headers end, as leniently as aiohttp takes them.
 _END_OF_HEAD: Final = re.compile(rb"\n\r?\n")
@@ -216,7 +216,7 @@ class AiohttpStream:
 
     async def read(self) -> bytes:
         try:
-            with anyio.fail_after(READ_TIMEOUT):
+            with anyio.fail_after(REQUEST_TIMEOUT):
                 return b"".join([chunk async for chunk in self.chunks()])
         except TimeoutError as error:
             raise StreamBroken(f"the stream broke: {text_of(error)}") from error

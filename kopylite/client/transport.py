@@ -25,7 +25,7 @@ from kopylite.client.connections import Connections
 from kopylite.client.credentials import ClientIdentity
 from kopylite.client.lanes import Lane
 from kopylite.client.pace import Pace
-from kopylite.client.retries import NO_ANSWER, Retries
+from kopylite.client.retries import NO_ANSWER, REQUEST_TIMEOUT, Retries
 from kopylite.client.socks import require_socks
 from kopylite.client.streams import AiohttpStream, drop, text_of
 from kopylite.client.tls import TlsContexts
@@ -36,8 +36,6 @@ from kopylite.observers import ClientObserver
 
 logger = logging.getLogger(__name__)
 
-# One request, its retries and their waiting together. kube-apiserver itself gives up after 60 s.
-REQUEST_TIMEOUT = 30.0
 CONNECT_TIMEOUT = 10.0
 # Requests at the same time, and as many lists; more wait for a turn. Watches have connections of their own, without a
 # limit. So none can starve the others.

@@ -11,8 +11,7 @@ from kopylite.apiserver.request.request import ADMIN, HttpRequest, Response
 from kopylite.apiserver.server import ApiServer
 from kopylite.apiserver.world import Disconnect
 from kopylite.client import ApiRequest, ApiResponse, ApiStream, ClientConfig
-from kopylite.client.retries import Retries
-from kopylite.client.transport import REQUEST_TIMEOUT
+from kopylite.client.retries import REQUEST_TIMEOUT, Retries
 from kopylite.clock import Clock
 from kopylite.errors import StreamBroken, TransportError
 from kopylite.observers import ClientObserver
