@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-import anyio
-
 from kopylite.boundary import ActiveCall
 from kopylite.cache import SharedCache
 from kopylite.clock import Clock
@@ -124,7 +122,7 @@ class ScopeGate:
         await self._namespaces.opened.wait()
 
     async def run(self, enqueue: Enqueue) -> None:
-        await anyio.sleep_forever()
+        """Nothing comes of it."""
 
 
 class Feed:

@@ -190,7 +190,7 @@ class CacheGate:
             await self.informer.wait_synced()
 
     async def run(self, enqueue: Enqueue) -> None:
-        await anyio.sleep_forever()
+        """Nothing comes of it."""
 
 
 def _sources(

@@ -117,7 +117,9 @@ class Mutation:
         reading, writing = os.pipe()
         if (pid := os.fork()) == 0:
             quiet()
-            os.write(writing, repr(self._observed()).encode())
+            text = repr(self._observed())
+            with os.fdopen(writing, "wb") as pipe:  # a signal may cut a write of os.write() short
+                pipe.write(text.encode())
             os._exit(0)
         os.close(writing)
         with os.fdopen(reading, "rb") as pipe:

@@ -13,6 +13,7 @@ from kopylite.leaderelection import Elector
 from kopylite.lifecycle.taskforce import TaskForce
 from kopylite.manager.crew import Crew
 from kopylite.manager.feeds import Feed
+from kopylite.triggers import KindSource
 
 
 class Source:
@@ -24,10 +25,24 @@ class Source:
         await self.complete.wait()
 
 
+class CachedSource(KindSource):
+    """Has never run, as those of a standby have not; its cache may be in sync all the same."""
+
+    def __init__(self, namespace: str) -> None:
+        self.informer = cast("Any", Source(namespace))
+
+    @property
+    def namespace(self) -> str:
+        return str(self.informer.namespace)
+
+    async def wait_synced(self) -> None:
+        await anyio.sleep_forever()
+
+
 class Controller:
     def __init__(self, world: World, number: int) -> None:
         self.name = f"c{number}"
-        self.sources = [Source(""), Source("late")]
+        self.sources = [Source("late"), Source("")]
         self._world = world
         self._over = anyio.Event()
 
@@ -40,6 +55,8 @@ class Controller:
     async def drain(self, grace: float) -> bool:
         self._world.story.append(f"{self.name} drains for {grace:g} s")
         self._over.set()
+        if self._world.drains_for_ever:
+            await anyio.sleep_forever()
         await asyncio.sleep(0)
         return self._world.drains
 
@@ -50,7 +67,9 @@ class World:
     def __init__(self) -> None:
         self.story: list[str] = []
         self.drains = True
+        self.drains_for_ever = False
         self.ends_by_itself = False
+        self.tasks_run = False
         self._made = 0
 
     def make(self) -> Feed:
@@ -79,7 +98,9 @@ class Tasks:
 
     async def run(self) -> None:
         self._over = anyio.Event()
+        self._world.tasks_run = True
         await self._over.wait()
+        self._world.tasks_run = False
 
     async def end(self) -> None:
         self._world.story.append("tasks end")
@@ -129,6 +150,7 @@ async def test_without_an_election_it_works_from_the_start_until_it_is_stopped()
             running.start_soon(crew.run)
             await turns()
             assert world.story == ["c1 made", "c1 runs"], "what was made first is what runs"
+            assert world.tasks_run
             crew.stop()
     assert world.story[2:] == ["c1 drains for 5 s", "tasks end"], "tasks end after the last reconcile"
     assert crew.finished
@@ -146,6 +168,24 @@ async def test_it_says_whether_the_running_reconciles_ended_by_themselves(drains
             await turns()
             crew.stop()
     assert crew.finished is drains
+
+
+async def test_one_that_lost_its_lease_while_reconciles_were_ending_has_not_finished_and_one_that_never_led_has() -> (
+    None
+):
+    world, terms = World(), Terms()
+    crew = world.crew(terms)
+    assert crew.finished
+    world.drains_for_ever = True
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as running:
+            running.start_soon(crew.run)
+            terms.lead()
+            await turns()
+            crew.stop()
+            await turns()
+            running.cancel_scope.cancel()
+    assert not crew.finished
 
 
 async def test_each_term_has_controllers_of_its_own_and_the_caches_stay_between() -> None:
@@ -215,7 +255,7 @@ async def test_a_controller_that_ends_by_itself_is_a_defect_and_not_a_quiet_end(
 
 async def test_it_is_warm_when_all_sources_are_but_those_of_namespaces_that_are_excused() -> None:
     crew = World().crew()
-    everywhere, late = cast("Any", crew.controllers[0]).sources
+    late, everywhere = cast("Any", crew.controllers[0]).sources
     with anyio.move_on_after(0.05) as scope:
         await crew.wait_warm(frozenset({"late"}))
     assert scope.cancelled_caught
@@ -228,3 +268,20 @@ async def test_it_is_warm_when_all_sources_are_but_those_of_namespaces_that_are_
     late.complete.set()
     with anyio.fail_after(5):
         await crew.wait_warm()
+
+
+@pytest.mark.parametrize("led", [True, False])
+async def test_a_standby_is_warm_when_its_caches_are_in_sync_though_nothing_of_it_runs(led: bool) -> None:
+    crew = World().crew(Terms() if led else None)
+    source, gate = CachedSource(""), Source("")
+    cast("Any", crew.controllers[0]).sources = [source, gate]
+
+    async def is_warm() -> bool:
+        with anyio.move_on_after(0.05) as scope:
+            await crew.wait_warm()
+        return not scope.cancelled_caught
+
+    gate.complete.set()
+    assert not await is_warm()
+    cast("Any", source.informer).complete.set()
+    assert await is_warm() is led, "one that works at once has to be told of all that is there"

@@ -10,11 +10,12 @@ from msgspec.structs import replace
 from kopylite.boundary import ActiveCall
 from kopylite.cache import Informer, InformerStatistics, Phase, Scope
 from kopylite.controller import ActiveRun, Controller
-from kopylite.leaderelection import Membership
+from kopylite.leaderelection import Elector, Membership
 from kopylite.manager.health import (
     DEAD_LEASE_SECONDS,
     DEAD_RUN_SECONDS,
     DEAD_WATCH_SECONDS,
+    DEAD_WORK_SECONDS,
     label_of,
     liveness,
     readiness,
@@ -137,6 +138,19 @@ def test_a_cache_that_still_lists_and_a_controller_that_waits_are_not_ready() ->
     }
 
 
+def test_a_controller_that_waits_only_for_namespaces_that_are_excused_is_ready() -> None:
+    refused = informer(scope=Scope(DEPLOYMENT, "closed"), synced=False)
+    of_others = informer(scope=Scope(DEPLOYMENT, "open"), synced=False, phase=Phase.LISTING)
+    waits = [
+        controller(waiting_for=tuple(str(one.scope) for one in some)) for some in ([refused], [refused, of_others])
+    ]
+    assert failing(readiness(alive, [refused], waits[:1], excused={"closed"})) == {}
+    assert failing(readiness(alive, [refused, of_others], waits[1:], excused={"closed"})) == {
+        "informer-deployment.v1.apps:open": "listing",
+        "controller-shop": "waiting for Deployment.apps/v1 namespace open",
+    }
+
+
 def test_labels_tell_scopes_apart_in_one_word() -> None:
     scopes = [
         Scope(Kind("v1", "Pod")),
@@ -149,8 +163,8 @@ def test_labels_tell_scopes_apart_in_one_word() -> None:
 
 
 def test_a_map_function_that_cannot_be_cancelled_is_a_reason_for_a_restart() -> None:
-    def failing_after(seconds: float, **arguments: Any) -> dict[str, str]:
-        call = ActiveCall("map function", "users_of", "ConfigMap ns/c", seconds)
+    def failing_after(seconds: float, what: str = "map function", **arguments: Any) -> dict[str, str]:
+        call = ActiveCall(what, "users_of", "ConfigMap ns/c", seconds)
         return failing(liveness(alive, [], [controller(call=call, **arguments)]))
 
     assert failing_after(200.0, timeout=30.0) == {
@@ -158,6 +172,8 @@ def test_a_map_function_that_cannot_be_cancelled_is_a_reason_for_a_restart() -> 
     }
     assert failing_after(200.0, timeout=None)
     assert failing_after(100.0, timeout=30.0) == {}
+    assert failing_after(200.0, what="channel", timeout=30.0)
+    assert failing_after(1e6, what="channel", timeout=None) == {}, "it may take as long as it likes"
 
 
 def test_a_replica_that_cannot_say_that_it_is_there_is_not_ready() -> None:
@@ -168,3 +184,17 @@ def test_a_replica_that_cannot_say_that_it_is_there_is_not_ready() -> None:
     assert failing_after(DEAD_LEASE_SECONDS, "403: leases is forbidden") == {}, "it may be a passing trouble"
     assert failing_after(61.0, "403: leases is forbidden") == {"replica-shop": "403: leases is forbidden"}
     assert failing_after(61.0, "") == {"replica-shop": "not reached"}
+
+
+def test_a_lease_that_is_out_of_reach_or_lost_while_work_goes_on_is_told() -> None:
+    def elector(**now: Any) -> list[Elector]:
+        fine = {"settings": SimpleNamespace(name="shop"), "overdue": 0.0, "unreached_for": 0.0, "problem": ""}
+        return [cast("Elector", SimpleNamespace(**fine | now))]
+
+    late = elector(overdue=DEAD_WORK_SECONDS + 3)
+    assert failing(liveness(alive, [], [], late)) == {"lease-shop": "lost 8 s ago, and leader work goes on"}
+    assert failing(readiness(alive, [], [], late)) == {}
+    assert failing(liveness(alive, [], [], elector(overdue=DEAD_WORK_SECONDS))) == {}, "what is cancelled ends soon"
+    away = elector(unreached_for=DEAD_LEASE_SECONDS + 1, problem="timeout")
+    assert failing(readiness(alive, [], [], away)) == {"lease-shop": "timeout"}
+    assert failing(liveness(alive, [], [], away)) == {}, "a restart does not bring it back"

@@ -19,6 +19,7 @@ from kopylite.devcluster.faults import refusal
 from kopylite.errors import RequestTimeout
 from kopylite.manager.namespaces import NAMESPACE, Namespaces
 from kopylite.manager.scope import NamespaceRule
+from kopylite.objects import ObjectKey
 from kopylite.sweep.transport import Link, MemoryTransport
 from kopylite.testing.clock import VirtualClock
 
@@ -276,6 +277,37 @@ def test_one_that_comes_late_is_waited_for_from_when_it_was_in_sync_once_and_ane
     lived(PROD, play)
 
 
+def test_other_tasks_have_a_turn_between_two_namespaces() -> None:
+    async def play(world: World) -> None:
+        turn, seen = 0, list[int]()
+
+        class Noting:
+            def begin(self, namespace: str) -> None:
+                seen.append(turn)
+
+            end = begin
+
+        async def turns(told: int) -> None:
+            nonlocal turn
+            while len(seen) < told:
+                turn += 1
+                await asyncio.sleep(0)
+
+        world.namespaces.follow(Noting())
+        await world.make("a", "b", "c")
+        async with world.running():
+            await world.namespaces.opened.wait()
+            [informer] = world.cache.informers
+            records = [record for name in "abc" if (record := informer.store.get(ObjectKey("", name))) is not None]
+            for told, word in ((6, "DELETED"), (9, "ADDED")):
+                for record in records:
+                    informer.changed(word, record)
+                await turns(told)
+                assert len({*seen[-3:]}) == 3
+
+    lived(PROD, play)
+
+
 def test_nothing_goes_on_for_a_namespace_that_has_gone() -> None:
     async def play(world: World) -> None:
         Mirror(world)
@@ -310,7 +342,7 @@ def test_who_waits_for_the_scope_to_settle_waits_anew_whenever_it_changes() -> N
         await world.make("a")
         async with world.running(), anyio.create_task_group() as tasks:
             tasks.start_soon(waiter)
-            await world.clock.sleep(0)
+            await world.clock.sleep(0.001)
             assert not waits, "it does not know the scope"
             await world.clock.sleep(1)
             assert waits[-1] == (frozenset(), ("a",))

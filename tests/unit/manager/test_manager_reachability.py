@@ -33,4 +33,6 @@ def test_the_first_answer_after_none_is_told_once_and_not_too_often() -> None:
 
     clock.run(later)
     assert answer("200", "200") == 2, "and not forgotten"
-    assert len(counter.codes) == 13
+    clock.run(later)
+    assert answer("200") == 2, "it answered all the time"
+    assert len(counter.codes) == 14

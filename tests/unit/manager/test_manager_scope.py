@@ -121,6 +121,43 @@ def test_a_namespace_that_flaps_begins_a_few_times_and_keeps_no_other_waiting() 
     assert "flap" in cluster.working
 
 
+def test_each_flap_of_a_namespace_is_waited_for_longer_up_to_half_a_minute_and_a_steady_time_ends_that() -> None:
+    cluster = Cluster("*")
+
+    def begin() -> float:
+        """After which pause it begins."""
+        cluster.play("seen", "flap")
+        if pause := cluster.next() or 0.0:
+            cluster.now += pause
+            cluster.next()
+        assert "flap" in cluster.working
+        return pause
+
+    pauses: list[float] = []
+    for _ in range(10):
+        pauses.append(begin())
+        cluster.play("gone", "flap")
+        cluster.next()
+    assert pauses == [0, 0, 1, 2, 4, 8, 16, 30, 30, 30]
+    begin()
+    cluster.now += STEADY_SECONDS
+    cluster.play("gone", "flap")
+    cluster.next()
+    assert begin() == 0
+
+
+def test_namespaces_that_end_while_they_start_make_room() -> None:
+    cluster = Cluster("*")
+    for number in range(PARALLEL):
+        cluster.play("seen", f"a{number}")
+    cluster.next()
+    for number in range(PARALLEL):
+        cluster.play("gone", f"a{number}")
+        cluster.play("seen", f"b{number}")
+    cluster.next()
+    assert cluster.working == {f"b{number}" for number in range(PARALLEL)}
+
+
 def test_a_namespace_that_is_made_anew_once_begins_at_once_and_nothing_is_kept_of_one_that_is_gone() -> None:
     cluster = Cluster("*")
     for what in ("seen", "gone", "seen"):
@@ -172,4 +209,6 @@ def test_what_is_no_scope_is_refused_with_the_way_out(options: dict[str, Any], w
 
 def test_many_names_are_a_short_line() -> None:
     assert names_of(["b", "a"]) == "a, b"
+    assert names_of(f"n{number}" for number in range(5)) == "n0, n1, n2, n3, n4"
+    assert names_of(f"n{number}" for number in range(6)) == "n0, n1, n2, n3, n4 and 1 more"
     assert names_of(f"n{number}" for number in range(9)) == "n0, n1, n2, n3, n4 and 4 more"

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any, cast
 
+import anyio
 import pytest
 from msgspec.structs import replace
 
@@ -12,13 +15,16 @@ from kopylite import App, Context, Kind, Request, watch
 from kopylite.cache import Record
 from kopylite.cache.part import ShardPart
 from kopylite.cache.record import RecordDecoder
-from kopylite.errors import RegistrationError, UsageError
+from kopylite.client import ApiRequest, ApiResponse, ApiStream
+from kopylite.errors import ConnectionFailed, RegistrationError, UsageError
+from kopylite.leaderelection import ElectionObserver
 from kopylite.manager import Options
 from kopylite.manager.elections import Candidacy, elects, leases_of, shards_of
-from kopylite.manager.sharding import ShardClient, parts_of, roster_of
+from kopylite.manager.sharding import ShardClient, parts_of, roster_of, shard_elector
 from kopylite.objects import ObjectKey
 from kopylite.objects.shard import Shard, fnv1a64
 from kopylite.reconcile.context import RUNNING
+from kopylite.testing.clock import VirtualClock
 from tests.unit.client.memcache import MemoryCache
 from tests.unit.client.memory import MemoryServer
 
@@ -100,6 +106,7 @@ def test_what_is_no_number_of_shards_is_refused(shards: Any) -> None:
 def test_a_lease_name_that_is_no_label_is_refused() -> None:
     with pytest.raises(UsageError, match="63 characters"):
         roster_of(app_of(), Options(lease_name="a" * 64), CANDIDACY, 4)
+    assert roster_of(app_of(), Options(lease_name="a" * 63), CANDIDACY, 4).name == "a" * 63
 
 
 class AboutAll:
@@ -123,3 +130,36 @@ async def test_a_run_sees_no_object_of_its_key_that_another_shard_has(shard: Sha
     finally:
         RUNNING.reset(token)
     assert (found is not None) == shard.holds("1")
+
+
+def test_the_elector_of_a_shard_asks_for_nothing_before_it_is_told_to_stand() -> None:
+    clock, asked = VirtualClock(), list[str]()
+
+    class Nowhere:
+        async def request(self, request: ApiRequest, *, timeout: float | None = None) -> ApiResponse:
+            asked.append(request.method)
+            raise ConnectionFailed("nobody is there")
+
+        @asynccontextmanager
+        async def stream(self, request: ApiRequest) -> AsyncIterator[ApiStream]:
+            asked.append(request.method)
+            raise ConnectionFailed("nobody is there")
+            yield
+
+    async def work() -> None: ...
+
+    async def main() -> None:
+        app, candidacy = app_of(), Candidacy(Nowhere(), "somewhere", "me_1")
+        roster = roster_of(app, Options(), candidacy, 4)
+        elector = shard_elector(app, Options(), candidacy, roster, Shard(2, 4), clock, ElectionObserver())
+        assert elector.settings.name == "sharded-shard-2"
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(elector.run, work)
+            await clock.sleep(60)
+            assert not asked
+            elector.stand()
+            await clock.sleep(60)
+            assert asked
+            elector.stop()
+
+    clock.run(main)
