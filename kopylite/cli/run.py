@@ -179,8 +179,9 @@ def _address(text: str) -> str:
 
 def run(args: argparse.Namespace, signals: StopSignals) -> int:
     """Run the Apps until a signal stops it. Every failure is one line in the log and an exit code of its own."""
-    from kopylite.diagnostics import configure_logging
-    from kopylite.reconcile import running_fields
+    with _loading():
+        from kopylite.diagnostics import configure_logging
+        from kopylite.reconcile import running_fields
 
     place: ProcessPlace | None = args.place
     several = place is None and args.processes > 1
