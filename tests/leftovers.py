@@ -212,15 +212,18 @@ class Process:
         self.files = open_files()
         self.threads = set(threading.enumerate())
         self.state = dict(process_state())
+        self.environment = environment()
 
     def left(self) -> list[str]:
         """What is there now and was not then, or is other than it was."""
         now = dict(process_state())
         changed = [
-            name if name.startswith("environment") else f"{name} was {self.state.get(name)!r} and is {now.get(name)!r}"
+            f"{name} was {self.state.get(name)!r} and is {now.get(name)!r}"
             for name in sorted({*self.state, *now})
             if self.state.get(name) != now.get(name)
         ]
+        variables = {os.fsdecode(name) for name, _ in self.environment.items() ^ environment().items()}
+        changed += [f"environment variable {name}" for name in sorted(variables - {"PYTEST_CURRENT_TEST"})]
         return changed + self._slow()
 
     def _slow(self) -> list[str]:
@@ -276,6 +279,12 @@ def open_files() -> dict[int, str]:
     return found
 
 
+def environment() -> dict[Any, Any]:
+    """As the interpreter keeps it, in bytes: to decode all of it takes as long as all else that is looked at."""
+    variables: Any = os.environ
+    return dict(variables._data)
+
+
 def process_state() -> Iterator[tuple[str, Any]]:
     """(name, what can be compared) of all that a test could change for those after it."""
     for name, logger in [("root", logging.root), *logging.root.manager.loggerDict.items()]:
@@ -297,5 +306,4 @@ def process_state() -> Iterator[tuple[str, Any]]:
     yield "asynchronous generator hooks", tuple(sys.get_asyncgen_hooks())
     yield "gc.callbacks", [one for one in gc.callbacks if "hypothesis" not in str(getattr(one, "__module__", ""))]
     yield "prometheus collectors", list(prometheus_client.REGISTRY._collector_to_names)
-    yield from ((f"environment variable {n}", value) for n, value in os.environ.items() if n != "PYTEST_CURRENT_TEST")
     yield "current folder", os.getcwd()

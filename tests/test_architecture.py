@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import gc
 import re
 import sys
 import tomllib
@@ -180,6 +181,16 @@ def in_type_checking(path: Path) -> set[int]:
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
             hidden.update(id(inner) for inner in ast.walk(node))
     return hidden
+
+
+@pytest.fixture(scope="module", autouse=True)
+def trees() -> Iterator[None]:
+    """The trees are as many objects as all else together: no look for garbage goes through them, here or later."""
+    gc.disable()
+    yield
+    for cached in (tree_of, nodes_of, in_type_checking):
+        cached.cache_clear()
+    gc.enable()
 
 
 @functools.cache
