@@ -116,3 +116,8 @@ def test_what_runs_an_operator_loads_nothing_that_only_some_need() -> None:
         "import kopylite.cli.run, kopylite.manager.manager, kopylite.manager.wiring, kopylite.client.contexts"
     )
     assert not loaded & ON_DEMAND
+
+
+def test_pytest_loads_nothing_that_only_tests_of_operators_need() -> None:
+    """It loads the plugins in each project of an environment that has kopylite."""
+    assert not loaded_by("import kopylite.testing.plugin, kopylite.sweep.plugin") & AT_WORK
