@@ -19,6 +19,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from kopylite.leaderelection import Candidate, Lease, LeaseSettings
+from tests.sizes import examples
 
 SETTINGS = LeaseSettings(name="a", namespace="b")
 # The slowest clock and the fastest: their ratio has to be below duration / deadline, which is 1.5.
@@ -219,7 +220,7 @@ class World:
         self.at(self.now + self.random.expovariate(1 / 15), self.disturb)
 
 
-@settings(max_examples=60, deadline=None, phases=[Phase.explicit, Phase.generate])  # a seed does not shrink
+@settings(max_examples=examples(120), deadline=None, phases=[Phase.explicit, Phase.generate])  # a seed does not shrink
 @given(st.integers(0, 2**64).map(Random))
 def test_there_are_never_two_leaders_and_when_all_is_well_there_is_one(random: Random) -> None:
     world = World(random)

@@ -7,7 +7,8 @@ import pytest
 from pydantic import BaseModel
 
 from kopylite.client import Client
-from kopylite.client.misfits import MAX_KNOWN, Misfits
+from kopylite.client import misfits as misfits_module
+from kopylite.client.misfits import Misfits
 from kopylite.errors import DecodeError
 from kopylite.objects import CustomResource, Kind, adapter_of
 from tests.unit.client.memcache import MemoryCache
@@ -85,9 +86,12 @@ async def test_the_error_carries_the_object_as_it_is_stored(world: World) -> Non
     assert caught.value.__suppress_context__, "a traceback would show the values"
 
 
-def test_the_memory_of_what_was_told_is_bounded(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_memory_of_what_was_told_is_bounded(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(misfits_module, "MAX_KNOWN", 50)
     misfits = Misfits()
     caplog.set_level(logging.CRITICAL)
-    bodies = [json.dumps({"metadata": {"uid": str(n)}, "spec": {}}).encode() for n in range(MAX_KNOWN + 10)]
+    bodies = [json.dumps({"metadata": {"uid": str(n)}, "spec": {}}).encode() for n in range(60)]
     assert misfits.decode_all(adapter_of(MyApp), bodies) == []
-    assert len(misfits._known) == MAX_KNOWN
+    assert len(misfits._known) == 50

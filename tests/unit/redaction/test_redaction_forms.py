@@ -108,6 +108,7 @@ UNITS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow  # a matter of time, and all of them together take long
 @pytest.mark.parametrize("unit", UNITS)
 def test_the_cost_grows_as_the_text_does(unit: str) -> None:
     def seconds(length: int) -> float:
