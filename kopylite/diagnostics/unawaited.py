@@ -1,7 +1,11 @@
 """Forgotten awaits: `ctx.client.delete(obj)` without `await` does nothing, and Python only mutters about it at the end.
 
 Python warns when the coroutine is thrown away. While a Manager runs, these warnings come here: in a run they make the
-run fail (see `Context.forgotten`), elsewhere they are an error in the log; both name the function and the line.
+run fail (see `Context.forgotten`), elsewhere they are an error in the log; both name the function.
+
+Python tells the line of the call if it has kept the lines of all coroutines, which costs a tenth of a reconcile. So it
+does from the first forgotten one on. Of that one the line is told at which it was thrown away, which nearly always is
+that of the call; its run fails, and when it runs again, the line of the call is known.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 from kopylite.reconcile.context import RUNNING
@@ -21,6 +26,9 @@ logger = logging.getLogger("kopylite.reconcile")
 
 _UNAWAITED = re.compile(r"coroutine '(?P<name>[^']*)' was never awaited")
 _ORIGIN = re.compile(r'\n\s*File "(?P<file>[^"]*)", line (?P<line>\d+), in (?P<function>\S+)')
+
+# What drops the variables of a function that has ended.
+_RUNTIME = frozenset({"kopylite", "asyncio", "anyio", "uvloop"})
 
 
 class _Watch:
@@ -40,9 +48,7 @@ class _Watch:
         warnings.filterwarnings("always", message="coroutine .* was never awaited", category=RuntimeWarning)
         self.filter = warnings.filters[0]
         self.show, warnings.showwarning = warnings.showwarning, self._shown
-        # Where a coroutine was made; costs some 0.1 µs each. Debug mode keeps more.
         self.depth = sys.get_coroutine_origin_tracking_depth()
-        sys.set_coroutine_origin_tracking_depth(max(self.depth, 1))
         gc.callbacks.append(self._collected)
 
     def end(self) -> None:
@@ -67,14 +73,30 @@ class _Watch:
             self.show(message, category, filename, lineno, file, line)
             return
         origin = _ORIGIN.search(str(message))  # the innermost of one
-        place = f"{origin['file']}:{origin['line']} in {origin['function']}" if origin else f"{filename}:{lineno}"
-        text = f"{found['name']}(...) was called without await at {place}, so nothing of it was done; write await"
+        if origin is not None:
+            place = f" at {origin['file']}:{origin['line']} in {origin['function']}"
+        else:
+            place = "" if self.collecting else _thrown_away()
+            place = f" at {place} or before" if place else " (where, is told the next time)"
+            # From now on it is known where a coroutine was made; debug mode keeps more. It is the thread's own setting.
+            sys.set_coroutine_origin_tracking_depth(max(sys.get_coroutine_origin_tracking_depth(), 1))
+        text = f"{found['name']}(...) was called without await{place}, so nothing of it was done; write await"
         # The garbage collector runs when it likes: whose coroutine it finds, nobody knows.
         context = None if self.collecting else RUNNING.get()
         if context is not None:
             context.forgotten.append(text)
         else:
             logger.error("%s", text)
+
+
+def _thrown_away() -> str:
+    """Where the coroutine was dropped of which a warning is shown; "" if not in code of the user."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_globals.get("__name__") == "warnings":
+        frame = frame.f_back
+    if frame is None or str(frame.f_globals.get("__name__")).partition(".")[0] in _RUNTIME:
+        return ""
+    return f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}"
 
 
 _watch = _Watch()

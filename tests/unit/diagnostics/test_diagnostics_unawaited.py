@@ -62,17 +62,39 @@ def failures_of(behaviour: Behaviour, caplog: pytest.LogCaptureFixture) -> list[
 
 
 @pytest.mark.parametrize("behaviour", [throws_it_away, keeps_it_to_the_end])
-def test_a_forgotten_await_is_an_error_of_its_run_with_the_line(
+def test_a_forgotten_await_is_an_error_of_its_run_and_its_line_is_known_the_second_time(
     behaviour: Behaviour, caplog: pytest.LogCaptureFixture
 ) -> None:
-    first, *_ = failures_of(behaviour, caplog)
+    first, second, *_ = failures_of(behaviour, caplog)
+    assert "delete(...) was called without await" in first.getMessage()
     line = behaviour.__code__.co_firstlineno + 1  # type: ignore[attr-defined]
-    text = f"delete(...) was called without await at {__file__}:{line} in {behaviour.__name__}"  # type: ignore[attr-defined]
-    assert text in first.getMessage()
-    assert text in TextFormatter().format(first)
-    entry = json.loads(JsonFormatter().format(first))
-    assert (entry["namespace"], entry["name"], entry["level"]) == ("ns", "a", "error")
+    text = f"delete(...) was called without await at {__file__}:{line} in {behaviour.__name__}, so"  # type: ignore[attr-defined]
+    assert text in second.getMessage()
+    assert text in TextFormatter().format(second)
+    for record in (first, second):
+        entry = json.loads(JsonFormatter().format(record))
+        assert (entry["namespace"], entry["name"], entry["level"]) == ("ns", "a", "error")
     assert text in entry["msg"]
+
+
+def test_the_first_one_has_the_line_too_if_it_is_thrown_away_there(caplog: pytest.LogCaptureFixture) -> None:
+    first, *_ = failures_of(throws_it_away, caplog)
+    line = throws_it_away.__code__.co_firstlineno + 1
+    assert f"was called without await at {__file__}:{line} in throws_it_away or before, so" in first.getMessage()
+
+
+def test_the_first_one_names_no_line_of_the_runtime(caplog: pytest.LogCaptureFixture) -> None:
+    first, *_ = failures_of(keeps_it_to_the_end, caplog)
+    assert "delete(...) was called without await (where, is told the next time), so" in first.getMessage()
+
+
+def test_where_coroutines_are_made_is_not_kept_before_one_is_forgotten(caplog: pytest.LogCaptureFixture) -> None:
+    before = sys.get_coroutine_origin_tracking_depth()
+    with forgotten_awaits():
+        assert sys.get_coroutine_origin_tracking_depth() == before
+        delete("a")  # type: ignore[unused-coroutine]
+        assert sys.get_coroutine_origin_tracking_depth() == max(before, 1)
+    assert sys.get_coroutine_origin_tracking_depth() == before
 
 
 def test_what_is_awaited_is_no_error(caplog: pytest.LogCaptureFixture) -> None:
@@ -89,6 +111,15 @@ def test_outside_of_a_run_and_of_the_garbage_collector_it_is_a_line_of_its_own(
         del circle
         gc.collect()
     assert caplog.text.count("delete(...) was called without await at ") == 2
+
+
+def test_of_one_that_the_garbage_collector_finds_first_no_line_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    with forgotten_awaits():
+        circle: list[object] = [delete("b")]
+        circle.append(circle)
+        del circle
+        gc.collect()
+    assert "delete(...) was called without await (where, is told the next time)" in caplog.text
 
 
 def test_the_process_is_left_as_it_was(recwarn: pytest.WarningsRecorder) -> None:
