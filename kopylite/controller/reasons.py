@@ -18,6 +18,8 @@ MAX_CAUSES = 64
 REQUEUE = "requeue"
 REQUEUE_AFTER = "requeue_after"
 RETRY = "retry"
+# What a key has that nobody but its own last run asked for: told by identity, since others may use the same word.
+_OWN = {reason: (reason,) for reason in (REQUEUE, REQUEUE_AFTER, RETRY)}
 
 
 class Reasons(Generic[K]):
@@ -29,31 +31,41 @@ class Reasons(Generic[K]):
     Holds a key only while it has a run to come.
     """
 
-    __slots__ = ("_by_key", "_causes")
+    __slots__ = ("_by_key", "_causes", "_last")
 
     def __init__(self) -> None:
         self._by_key: dict[K, tuple[str, ...]] = {}
-        # None: something else than changes was among the causes, or there were too many.
+        # None: something else than changes was among the causes, or there were too many. A key that is not here was
+        # asked for by its own last run alone, if that is one of _OWN, and else not by changes alone.
         self._causes: dict[K, tuple[Version, ...] | None] = {}
+        # What the last key began with: all objects of a first list have the same reason, and then share it.
+        self._last: tuple[str, ...] = ("",)
 
     def __len__(self) -> int:
         return len(self._by_key)
 
     def add(self, key: K, reason: str) -> None:
         """Merge one more reason into those of `key`."""
+        known = self._by_key.get(key)
         if type(reason) is ChangeReason:
-            self._cause(key, reason.to)
-            reason = str(reason)
-        else:
+            self._cause(key, reason.to, known)
+            reason = reason.text
+        elif known is not None:
             self._causes[key] = None
-        self._merge(key, reason)
+        if known is not None:
+            self._merge(key, reason, known)
+            return
+        if self._last[0] is not reason:
+            self._last = (reason,)
+        self._by_key[key] = self._last
 
     def add_own(self, key: K, reason: str) -> None:
         """As `add`, for a run that the last one asked for: REQUEUE, REQUEUE_AFTER, RETRY."""
-        if key in self._by_key:
-            self._merge(key, reason)
+        known = self._by_key.get(key)
+        if known is None:
+            self._by_key[key] = _OWN[reason]
         else:
-            self._by_key[key] = (reason,)
+            self._merge(key, reason, known)
 
     def drop(self, match: Callable[[K], bool]) -> None:
         """Forget the keys that match: they have no run to come."""
@@ -61,16 +73,16 @@ class Reasons(Generic[K]):
             for key in [key for key in kept if match(key)]:
                 del kept[key]
 
-    def _cause(self, key: K, to: Version) -> None:
-        known = self._causes.get(key, ())
+    def _cause(self, key: K, to: Version, reasons: tuple[str, ...] | None) -> None:
+        if reasons is None:
+            self._causes[key] = (to,)
+            return
+        known = self._causes.get(key, () if reasons is _OWN.get(reasons[0]) else None)
         if known is not None and to not in known:
             self._causes[key] = (*known, to) if len(known) < MAX_CAUSES else None
 
-    def _merge(self, key: K, reason: str) -> None:
-        known = self._by_key.get(key)
-        if known is None:
-            self._by_key[key] = (reason,)
-        elif reason not in known and len(known) <= MAX_REASONS:
+    def _merge(self, key: K, reason: str, known: tuple[str, ...]) -> None:
+        if reason not in known and len(known) <= MAX_REASONS:
             self._by_key[key] = (*known, reason if len(known) < MAX_REASONS else MORE)
 
     def take(self, key: K) -> tuple[tuple[str, ...], tuple[Version, ...]]:

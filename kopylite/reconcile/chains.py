@@ -29,12 +29,14 @@ class Version(NamedTuple):
 class ChangeReason(str):
     """The reason of a run that is one change of one object: the text for people, and what the object changed to."""
 
-    __slots__ = ("to",)
+    __slots__ = ("text", "to")
+    text: str
     to: Version
 
     @classmethod
     def of(cls, text: str, to: Version) -> ChangeReason:
         change = cls(text)
+        change.text = text
         change.to = to
         return change
 

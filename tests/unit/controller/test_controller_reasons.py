@@ -45,6 +45,23 @@ def test_changes_are_the_causes_of_a_run_as_long_as_nothing_else_is() -> None:
     assert [reasons.take(key)[1] for key in "abcd"] == [(), (), (), ()]
 
 
+def test_somebody_else_who_uses_the_word_of_a_run_that_asks_for_itself_has_a_part_in_the_next_one() -> None:
+    reasons: Reasons[str] = Reasons()
+    reasons.add("a", REQUEUE_AFTER)  # say, a periodic function of that name
+    reasons.add_own("b", REQUEUE_AFTER)
+    reasons.add("b", REQUEUE_AFTER)
+    for key in "ab":
+        reasons.add(key, change(1))
+        assert reasons.take(key) == ((REQUEUE_AFTER, "child updated"), ())
+
+
+def test_keys_of_a_first_list_share_their_reason() -> None:
+    reasons: Reasons[str] = Reasons()
+    for key in ("a", "b"):
+        reasons.add(key, "Widget created")
+    assert reasons.take("a")[0] is reasons.take("b")[0]
+
+
 def test_what_is_dropped_has_neither_reasons_nor_causes_and_the_rest_stays() -> None:
     reasons: Reasons[str] = Reasons()
     for key in ("gone", "here"):
