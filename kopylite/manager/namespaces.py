@@ -226,7 +226,6 @@ class Namespaces:
     async def _settle(self, name: str, scope: anyio.CancelScope) -> None:
         """Make room for the next namespace when the caches of this one are in sync or refused; then see it join."""
         with scope:
-            await anyio.lowlevel.checkpoint()
             informers = [one for one in self._cache.informers if one.scope.namespace == name]
             with anyio.move_on_after(START_SECONDS):
                 for informer in informers:

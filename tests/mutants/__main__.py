@@ -32,7 +32,8 @@ ROOT = Path(__file__).parent.parent.parent
 ALSO = {
     "workqueue": ["tests/properties/test_queue_model.py"],
     "cache": [*(f"tests/properties/test_cache_{n}.py" for n in ("record", "store", "watchstate")), "tests/chaos"],
-    "controller": ["tests/properties/test_worker_model.py"],
+    "controller": ["tests/properties/test_worker_model.py", "tests/unit/reconcile/test_reconcile_threads.py"],
+    "leaderelection": [f"tests/properties/test_leaderelection_{n}.py" for n in ("candidate", "roster")],
 }
 SURVIVED, KILLED, BROKEN, DOUBTFUL = 0, 1, 2, 3
 TICKS = os.sysconf("SC_CLK_TCK")

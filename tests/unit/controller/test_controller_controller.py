@@ -2,24 +2,27 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
 import anyio
+import anyio.to_thread
 import pytest
 
 from kopylite.boundary import ActiveCall
+from kopylite.client import Client
 from kopylite.controller import Controller, ControllerSpec, Source
 from kopylite.controller.gate import HEAD_START
 from kopylite.controller.reasons import MORE
-from kopylite.errors import UsageError
-from kopylite.objects import Kind
-from kopylite.reconcile import Context, Environment, Request, Result
+from kopylite.errors import ConnectionFailed, UsageError
+from kopylite.objects import Kind, Shard
+from kopylite.reconcile import Context, Environment, Request, Result, SyncContext
 from kopylite.testing.clock import VirtualClock
 from kopylite.triggers import Enqueue
 
 if TYPE_CHECKING:
-    from kopylite.client import Client
+    from kopylite.client import Transport
 
 WIDGET = Kind("example.com/v1", "Widget")
 A, B = Request("default", "a"), Request("default", "b")
@@ -88,6 +91,7 @@ def test_no_reconcile_begins_before_every_source_is_synced() -> None:
             assert not world.controller.synced
             assert world.controller.statistics().waiting_for == ("Widget.example.com/v1",)
             await anyio.sleep(10.0)
+            assert world.controller.synced
             assert await world.controller.drain(1.0)
 
     world.clock.run(main)
@@ -465,3 +469,78 @@ def test_a_run_that_is_over_is_told_to_whoever_debugs_with_what_comes_next(caplo
     lines = {r.fields["name"]: r.getMessage() for r in caplog.records if " after 0.000 s" in r.getMessage()}  # type: ignore[attr-defined]
     assert lines["a"].endswith(", next run in 60.000 s")
     assert lines["b"].endswith(" after 0.000 s")
+
+
+@pytest.mark.parametrize(("shard", "label"), [(None, "widget"), (Shard(1, 4), "widget-shard-1")])
+def test_its_label_tells_it_from_the_controllers_of_other_shards(shard: Shard | None, label: str) -> None:
+    spec = ControllerSpec(name="widget", kind=WIDGET, reconcile=World().reconcile)
+    assert Controller(spec, Environment("widget", cast("Client", None), shard=shard)).label == label
+
+
+def test_keys_that_failed_without_the_server_run_soon_after_it_answers_again() -> None:
+    clock, runs = VirtualClock(), list[float]()
+
+    async def reconcile(ctx: Context, request: Request) -> None:
+        runs.append(clock.monotonic())
+        if clock.monotonic() < 300:
+            raise ConnectionFailed("nobody is there")
+
+    spec = ControllerSpec(name="widget", kind=WIDGET, reconcile=reconcile)
+    controller = Controller(spec, Environment("widget", cast("Client", None), clock=clock), sources=[FakeSource(A)])
+
+    async def main() -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(controller.run)
+            await anyio.sleep(300.0)
+            before = len(runs)
+            controller.server_reached()
+            await anyio.sleep(2.0)
+            assert len(runs) == before + 1
+            await controller.drain(1.0)
+
+    clock.run(main)
+
+
+def test_one_that_was_cancelled_enters_no_namespace() -> None:
+    world = World(FakeSource())
+
+    async def main() -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(world.controller.run)
+            await anyio.sleep(1.0)
+            group.cancel_scope.cancel()
+        before = world.controller.sources
+        world.controller.enter("late", [FakeSource(A, namespace="late")])
+        assert world.controller.sources == before
+
+    world.clock.run(main)
+
+
+async def test_a_thread_that_outlasts_the_grace_period_is_named_and_left_and_those_at_rest_end(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    began, go_on, rests = threading.Event(), threading.Event(), threading.Event()
+    threads: list[threading.Thread] = []
+
+    def reconcile(ctx: SyncContext, request: Request) -> None:
+        threads.append(threading.current_thread())
+        if request == B:
+            rests.set()
+            return
+        began.set()
+        go_on.wait(10)
+
+    spec = ControllerSpec(name="widget", kind=WIDGET, reconcile=reconcile, threads=2)
+    nobody_reads = Client(cast("Transport", None))
+    controller = Controller(spec, Environment("widget", nobody_reads), sources=[FakeSource(A, B)])
+    async with anyio.create_task_group() as group:
+        group.start_soon(controller.run)
+        for event in (began, rests):
+            assert await anyio.to_thread.run_sync(event.wait, 10)
+        with anyio.fail_after(5):
+            assert not await controller.drain(0.0)
+    assert "reconcile runs on in a thread until the process ends" in caplog.text
+    go_on.set()
+    for thread in threads:
+        await anyio.to_thread.run_sync(thread.join, 10)
+    assert not any(thread.is_alive() for thread in threads)

@@ -47,10 +47,13 @@ class World:
         self.hanging: set[str] = set()
         self.story: list[str] = []
         self.asked: list[str] = []
+        self.accepted: dict[str, str] = {}
         server.world.hooks.before.append(self._before)
 
     async def _before(self, request: HttpRequest) -> Response | None:
         self.asked.append(request.path)
+        if request.method == "GET":
+            self.accepted[request.path] = request.headers["accept"]
         if request.method == "GET" and request.path in self.hanging:
             await anyio.sleep_forever()
         return refusal(403) if request.method == "GET" and request.path in self.forbidden else None
@@ -194,6 +197,7 @@ def test_a_list_over_the_whole_scope_goes_on_as_soon_as_it_is_known() -> None:
             before = world.clock.monotonic()
             assert await world.namespaces.listed() == ("a",)
             assert world.clock.monotonic() < before + 1
+            assert "PartialObjectMetadata" in world.accepted["/api/v1/namespaces"], "a name and labels are enough"
 
     lived(PROD, play)
 
