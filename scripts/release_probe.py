@@ -47,7 +47,7 @@ async def main():
 anyio.run(main)
 """
 # Of each extra: what it is there for, and an option that needs it.
-MODULES = {"socks": ["aiohttp_socks"], "webhooks": ["cryptography"], "fast": ["uvloop"], "dev": ["cryptography", "re2"]}
+MODULES = {"socks": ["python_socks"], "webhooks": ["cryptography"], "fast": ["uvloop"], "dev": ["cryptography", "re2"]}
 LIMIT = 60.0
 KUBECONFIG = "kopylite.kubeconfig"
 

@@ -69,13 +69,14 @@ APISERVER_LAYERS: list[set[str]] = [
 
 DOORS = {
     "kubernetes_asyncio": {"objects/models.py", "apiserver/builtin/descriptions.py"},
-    "aiohttp": {"client/transport.py", "client/connections.py", "client/oidc.py", "client/socks.py",
-                "client/permits.py", "client/streams.py", "serving/", "apiserver/"},
+    "aiohttp": {"serving/", "apiserver/"},
+    "httptools": {"client/wire.py"},
+    "aiohappyeyeballs": {"client/dialing.py"},
     "prometheus_client": {"metrics.py", "collectors.py", "registry.py"},
     "yaml": {"objects/yamlread.py", "objects/yamlwrite.py"},
     "re2": {"apiserver/schema/regex.py"},
     "time": {"clock.py", "sweep/clocks.py"},
-    "aiohttp_socks": {"client/socks.py"},
+    "python_socks": {"client/socks.py"},
     "random": {"clock.py", "sweep/clocks.py"},
     "sqlite3": {"apiserver/storage/"},
     "secrets": {"clock.py", "apiserver/"},
@@ -540,6 +541,10 @@ CALLED_FROM_OUTSIDE = {
     "utcnow": "in the place of datetime's",
     "ignore_aliases": "PyYAML's dumper",
     "handle_error": "aiohttp's protocol",
+    **dict.fromkeys(("data_received", "eof_received", "pause_writing", "resume_writing"), "asyncio's protocol"),
+    **dict.fromkeys(
+        ("on_body", "on_header", "on_headers_complete", "on_message_begin", "on_message_complete"), "httptools' parser"
+    ),
     **dict.fromkeys(
         ("pytest_addoption", "pytest_configure", "pytest_sessionfinish", "pytest_unconfigure"), "pytest, of its plugin"
     ),

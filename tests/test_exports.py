@@ -92,14 +92,14 @@ def test_importing_kopylite_loads_no_dependency_at_all() -> None:
 
 # What only a running operator needs: its HTTP, its metrics, its caches and queues, and the embedded server.
 AT_WORK = {
-    "kubernetes_asyncio", "aiohttp", "prometheus_client", "yaml", "uvloop", "http.client", "kopylite.apiserver",
+    "kubernetes_asyncio", "httptools", "prometheus_client", "yaml", "uvloop", "http.client", "kopylite.apiserver",
     "kopylite.client.cached", "kopylite.client.transport", "kopylite.cache.store", "kopylite.controller.controller",
     "kopylite.crds.schema", "kopylite.manager", "kopylite.serving", "kopylite.workqueue.queue",
 }  # fmt: skip
 # What none but those need who use it.
 ON_DEMAND = {
-    "kubernetes_asyncio", "cryptography", "kopylite.webhooks.service", "kopylite.apiserver",
-    "kopylite.deploy", "kopylite.doctor", "kopylite.sweep", "kopylite.crds", "kopylite.serving.server", "aiohttp.web",
+    "kubernetes_asyncio", "cryptography", "kopylite.webhooks.service", "kopylite.apiserver", "kopylite.deploy",
+    "kopylite.doctor", "kopylite.sweep", "kopylite.crds", "kopylite.serving.server", "aiohttp", "yarl",
     "prometheus_client", "yaml", "pydantic.networks", "difflib", "kopylite.webhooks.configurations",
     "kopylite.client.execplugin", "kopylite.client.oidc", "kopylite.leaderelection.elector",
     "kopylite.leaderelection.membership",

@@ -85,7 +85,7 @@ def run(args: argparse.Namespace, signals: StopSignals) -> int:
 
 
 async def _list(args: argparse.Namespace) -> int:
-    from kopylite.client import AiohttpTransport
+    from kopylite.client import HttpTransport
     from kopylite.clock import SYSTEM_CLOCK
     from kopylite.doctor.cluster import Ward, scan
     from kopylite.doctor.findings import Unchecked
@@ -94,7 +94,7 @@ async def _list(args: argparse.Namespace) -> int:
     from kopylite.doctor.subject import kinds_of
 
     apps = load_apps(args.target)
-    async with AiohttpTransport(connection_of(args)) as transport:
+    async with HttpTransport(connection_of(args)) as transport:
         reader = Reader(transport, tuple(args.namespace), args.limit, args.timeout)
         kinds = [*kinds_of(apps), *[await find_kind(reader, word) for word in args.kind]]
         ward = Ward(reader, SYSTEM_CLOCK.now(), kinds, only=bool(kinds))
@@ -138,7 +138,7 @@ def _rows(ward: Ward, *, deleting: bool) -> Iterable[dict[str, Any]]:
 
 
 async def _clear(args: argparse.Namespace) -> int:
-    from kopylite.client import AiohttpTransport
+    from kopylite.client import HttpTransport
     from kopylite.doctor.clearing import clear, consequences, refusals
     from kopylite.doctor.findings import shown
     from kopylite.doctor.lookup import find_kind
@@ -146,7 +146,7 @@ async def _clear(args: argparse.Namespace) -> int:
     from kopylite.doctor.wire import texts, title
 
     config = connection_of(args)
-    async with AiohttpTransport(config) as transport:
+    async with HttpTransport(config) as transport:
         reader = Reader(transport, (), 1000, args.timeout)
         kind = await find_kind(reader, args.resource)
         where = (args.namespace[0] if args.namespace else config.namespace) if kind.namespaced else ""

@@ -78,7 +78,7 @@ def run_command(args: argparse.Namespace, signals: StopSignals) -> int:
 
 
 async def _clean(args: argparse.Namespace) -> int:
-    from kopylite.client import AiohttpTransport
+    from kopylite.client import HttpTransport
     from kopylite.doctor.lookup import find_kind
     from kopylite.doctor.reader import NotAllowed, Reader
     from kopylite.doctor.rights import rule
@@ -87,7 +87,7 @@ async def _clean(args: argparse.Namespace) -> int:
 
     given = {"finalizers": args.finalizer, "prefixes": args.prefix, "status_fields": args.status_field}
     marks = Marks(**{name: tuple(value) for name, value in given.items() if value})
-    async with AiohttpTransport(connection_of(args)) as transport:
+    async with HttpTransport(connection_of(args)) as transport:
         reader = Reader(transport, tuple(dict.fromkeys(args.namespace)), sys.maxsize, args.timeout)
         kinds = [await find_kind(reader, word) for word in args.resource]
         try:

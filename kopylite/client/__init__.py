@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kopylite.client.permissions import MissingPermissions, Permission, missing_permission
     from kopylite.client.resources import Resources
     from kopylite.client.tls import TlsSettings
-    from kopylite.client.transport import AiohttpTransport, ApiResponse, ApiStream, Transport
+    from kopylite.client.transport import ApiResponse, ApiStream, HttpTransport, Transport
     from kopylite.client.upsert import Outcome
     from kopylite.client.verbs import ApiRequest, Preconditions, ResourceInfo, Selection, WriteOptions
 else:
@@ -38,14 +38,13 @@ else:
             "kopylite.client.permissions": "MissingPermissions Permission missing_permission",
             "kopylite.client.resources": "Resources",
             "kopylite.client.tls": "TlsSettings",
-            "kopylite.client.transport": "AiohttpTransport ApiResponse ApiStream Transport",
+            "kopylite.client.transport": "HttpTransport ApiResponse ApiStream Transport",
             "kopylite.client.upsert": "Outcome",
             "kopylite.client.verbs": "ApiRequest Preconditions ResourceInfo Selection WriteOptions",
         },
     )
 
 __all__ = [
-    "AiohttpTransport",
     "Api",
     "ApiRequest",
     "ApiResponse",
@@ -55,6 +54,7 @@ __all__ = [
     "ClientConfig",
     "ClientIdentity",
     "Credentials",
+    "HttpTransport",
     "LineSplitter",
     "ListPage",
     "ListWatch",

@@ -14,7 +14,7 @@ from kopylite.errors import KubeconfigError
 
 # What Go's net/http, and so kubectl, understands.
 PROXY_SCHEMES = ("http", "https", "socks5")
-_PORTS = {"http": 80, "https": 443, "socks5": 1080}
+PORTS = {"http": 80, "https": 443, "socks5": 1080}
 _USER = re.compile(r"(?<=//)[^/\s]*@")
 
 
@@ -78,6 +78,12 @@ def is_loopback(server: str) -> bool:
         return False
 
 
+def origin_of(url: str) -> str:
+    """Scheme, host and port of an absolute URL, for an error; "" if it is none."""
+    parts = _split(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"[:300] if parts is not None and parts.scheme else ""
+
+
 def environment_proxy(server: str, environment: Mapping[str, str]) -> str | None:
     """The proxy that HTTPS_PROXY, HTTP_PROXY and NO_PROXY name for a server; small letters win.
 
@@ -103,7 +109,7 @@ def _variable(environment: Mapping[str, str], name: str) -> str:
 
 
 def _bypassed(server: SplitResult, no_proxy: str) -> bool:
-    host, port = server.hostname or "", str(server.port or _PORTS[server.scheme])
+    host, port = server.hostname or "", str(server.port or PORTS[server.scheme])
     address = _address(host)
     for entry in no_proxy.lower().split(","):
         entry = entry.strip()

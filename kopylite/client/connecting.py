@@ -9,7 +9,7 @@ from pathlib import Path
 from kopylite.client.cached import Client
 from kopylite.client.config import ClientConfig, load_config
 from kopylite.client.live import FIELD_MANAGER
-from kopylite.client.transport import AiohttpTransport
+from kopylite.client.transport import HttpTransport
 from kopylite.observers import ClientObserver
 
 
@@ -33,5 +33,5 @@ async def connect(
     Raises:
         KubeconfigError: no usable settings were found.
     """
-    async with AiohttpTransport(config or load_config(kubeconfig, context), observer=observer) as transport:
+    async with HttpTransport(config or load_config(kubeconfig, context), observer=observer) as transport:
         yield Client(transport, field_manager=field_manager)

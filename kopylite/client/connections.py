@@ -1,110 +1,105 @@
-"""Connections: the pools of one client, how many are opened at a time, and what is known of the server's addresses."""
+"""Connections: those that wait for the next request to one server, and those that are in use."""
 
 from __future__ import annotations
 
 import asyncio
-import warnings
-from collections.abc import Iterable
-from typing import Any
+import ssl
+from typing import Final
 
-import aiohttp
 import anyio
 
-from kopylite.client.permits import PERMIT, asking, revocable_socket
-from kopylite.client.socks import socks_connector
-from kopylite.client.streams import StreamedResponse
+from kopylite.client.dialing import Dialer
+from kopylite.client.wire import HttpConnection
 
 # kube-apiserver closes idle connections after 90 s; whoever closes first never meets the race.
-KEEPALIVE = 60.0
+KEEPALIVE: Final = 60.0
 # A TLS handshake is some milliseconds of work for both ends. Hundreds at once are so slow that they time out, and begin
 # anew; so many are no slower than one after the other.
-OPENING_AT_A_TIME = 16
-# Seconds that the other end has to say goodbye when a TLS connection is closed. A request that is given up closes its
-# connection; asyncio would keep it for 30 s, and deliver what is in it if the network comes back meanwhile.
-GOODBYE_SECONDS = 0.001
-# An address that works is good for so long. One that fails is looked up anew at once.
-ADDRESS_SECONDS = 60
+OPENING_AT_A_TIME: Final = 16
+# Turns of the event loop that a connection needs to close its socket when it is cut: TLS's, then TCP's.
+_LAST_TURNS: Final = 10
 
 
 class Connections:
-    """Pooled connections for requests, and one of its own for each stream. Opened when they are needed.
+    """The connections of one client to one server. Opened when they are needed, in one event loop.
 
-    Args:
-        headers: of every request.
-        socks: the URL of a socks5 proxy in front of the server; "": none.
+    No limit: who would wait here would think that the answer does not come. See Lane.
 
     Attributes:
         opening: turns for the streams that are being opened.
     """
 
-    def __init__(self, headers: Iterable[tuple[str, str]], socks: str = "") -> None:
+    def __init__(self, dialer: Dialer) -> None:
         self.opening = anyio.Semaphore(OPENING_AT_A_TIME, fast_acquire=True)
-        self._headers = tuple(headers)
-        self._socks = socks
-        self._requests: aiohttp.ClientSession | None = None
-        self._asking: aiohttp.ClientSession | None = None
-        self._streams: aiohttp.ClientSession | None = None
+        self._dialer = dialer
+        self._idle: list[HttpConnection] = []  # the one that was used last at the end
+        self._used: set[HttpConnection] = set()
+        self._sweep: asyncio.TimerHandle | None = None
 
-    @property
-    def requests(self) -> aiohttp.ClientSession:
-        """For requests that are answered at once; with the connections of all, one that asks for permits, if it has to.
+    async def take(self, context: ssl.SSLContext | None) -> HttpConnection:
+        """A connection that was set up with this context: one that waits, else a new one; `give_back` it.
 
-        aiohttp's way to be asked makes each request a fifteenth dearer, and few operators have a leader.
+        Raises:
+            ConnectionFailed: there is none to be had.
         """
-        if self._requests is None or self._asking is None:
-            connector = self._connector()
-            self._requests = self._session(connector)
-            self._asking = self._session(connector, connector_owner=False, trace_configs=[asking()])
-        return self._requests if PERMIT.get() is None else self._asking
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.usable and connection.context is context:
+                self._used.add(connection)
+                return connection
+            connection.abort()  # also one with a certificate that has been renewed
+        return await self.open(context)
 
-    @property
-    def streams(self) -> aiohttp.ClientSession:
-        """For answers that last."""
-        if self._streams is None:
-            self._streams = self._session(self._connector(), trace_configs=[asking()], response_class=StreamedResponse)
-        return self._streams
+    async def open(self, context: ssl.SSLContext | None) -> HttpConnection:
+        """A new connection; `give_back` it. Raises ConnectionFailed."""
+        connection = await self._dialer.dial(context)
+        self._used.add(connection)
+        return connection
+
+    def cut(self, connection: HttpConnection) -> None:
+        """Give a connection back that is not to be used again. Harmless when repeated."""
+        self._used.discard(connection)
+        connection.abort()
+
+    def give_back(self, connection: HttpConnection) -> None:
+        """It waits for the next request if its answer has come as a whole, or none was asked for; else it is cut."""
+        if not connection.usable:
+            return self.cut(connection)
+        self._used.discard(connection)
+        connection.release()
+        self.keep(connection, asyncio.get_running_loop())
+
+    def keep(self, connection: HttpConnection, loop: asyncio.AbstractEventLoop) -> None:
+        """Have it wait for the next request, until its end."""
+        connection.idle_since = loop.time()
+        self._idle.append(connection)
+        if self._sweep is None:
+            self._sweep = loop.call_at(connection.idle_since + KEEPALIVE, self._close_idle, loop)
 
     def look_up_anew(self) -> None:
         """A connection has failed: the server's name may stand for another address by now."""
-        for session in (self._requests, self._streams):
-            if session is not None and isinstance(session.connector, aiohttp.TCPConnector):
-                session.connector.clear_dns_cache()
+        self._dialer.look_up_anew()
 
     async def aclose(self) -> None:
-        """Close all connections."""
-        if self._asking is not None:
-            await self._asking.close()
-        for session in (self._requests, self._streams):
-            if session is not None:
-                if isinstance(session.connector, aiohttp.TCPConnector):
-                    await session.connector.close(abort_ssl=True)
-                await session.close()
-        self._requests = self._asking = self._streams = None
-        # What was dropped closes its socket in the next turn of the event loop, and what was given up before, after its
-        # goodbye. A socket that is not closed when the loop ends stays open.
-        await asyncio.sleep(2 * GOODBYE_SECONDS)
+        """Cut all connections; when it returns their sockets are closed."""
+        if self._sweep is not None:
+            self._sweep.cancel()
+            self._sweep = None
+        cut = [*self._idle, *self._used]
+        self._idle, self._used = [], set()
+        for connection in cut:
+            connection.abort()
+        for _ in range(_LAST_TURNS):
+            await asyncio.sleep(0)
 
-    def _session(self, connector: aiohttp.BaseConnector, **more: Any) -> aiohttp.ClientSession:
-        return aiohttp.ClientSession(
-            connector=connector,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            headers=self._headers,
-            # trust_env costs two thread hops a request and reads ~/.netrc; the proxy is settled by the config.
-            trust_env=False,
-            **more,
-        )
-
-    def _connector(self) -> aiohttp.BaseConnector:
-        # No limit: waiting inside of aiohttp would look like an answer that doesn't come. See Lane.
-        if self._socks:
-            return socks_connector(self._socks, limit=0, keepalive_timeout=KEEPALIVE)
-        with warnings.catch_warnings():
-            # Its successor, close(abort_ssl=True), is for all connections at the end, and not for one of them.
-            warnings.filterwarnings("ignore", "The ssl_shutdown_timeout parameter", DeprecationWarning)
-            return aiohttp.TCPConnector(
-                limit=0,
-                keepalive_timeout=KEEPALIVE,
-                ttl_dns_cache=ADDRESS_SECONDS,
-                socket_factory=revocable_socket,
-                ssl_shutdown_timeout=GOODBYE_SECONDS,
-            )
+    def _close_idle(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Close what has waited for long enough, and come again for the rest."""
+        now = loop.time()
+        kept: list[HttpConnection] = []
+        for connection in self._idle:
+            if connection.usable and connection.idle_since + KEEPALIVE > now:
+                kept.append(connection)
+            else:
+                connection.abort()
+        self._idle = kept
+        self._sweep = loop.call_at(kept[0].idle_since + KEEPALIVE, self._close_idle, loop) if kept else None

@@ -1,29 +1,32 @@
 """The auth provider `oidc` of kubeconfigs: an id-token that is renewed at its OpenID Connect provider.
 
 Driven here and not by kubernetes_asyncio, whose client does not verify the provider when the kubeconfig names no
-authority for it, knows no client without a secret, and lets a dropped connection escape as an aiohttp exception.
+authority for it, knows no client without a secret, and lets a dropped connection escape as an exception of its library.
 """
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 import logging
 import os
-from collections.abc import Mapping
+import ssl
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
 
-import aiohttp
 import msgspec
 
 from kopylite.boundary import read, say
 from kopylite.client.addresses import environment_proxy, is_loopback, server_url, without_user
 from kopylite.client.credentials import EXPIRY_LEEWAY, CachedCredentials, ClientIdentity, check_header
+from kopylite.client.dialing import Dialer
 from kopylite.client.tls import TlsSettings, build_context
+from kopylite.client.wire import Broken, head_of, lines_of
 from kopylite.clock import SYSTEM_CLOCK, Clock
-from kopylite.errors import KubeconfigError
+from kopylite.errors import ConnectionFailed, KubeconfigError
 from kopylite.redaction import remember
 
 logger = logging.getLogger(__name__)
@@ -117,32 +120,27 @@ class _Provider:
     async def _renew(self) -> _Tokens:
         tls = build_context(_tls(self._config, self._where))
         try:
-            async with aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(ssl=tls),
-                timeout=aiohttp.ClientTimeout(total=PROVIDER_TIMEOUT),
-                cookie_jar=aiohttp.DummyCookieJar(),
-            ) as session:
-                url = f"{self._issuer}/.well-known/openid-configuration"
-                status, body = await _ask(session, "GET", url)
-                metadata = self._decode(status, body, _Metadata, url)
-                if not metadata.token_endpoint:
-                    raise KubeconfigError(f"{self._where}: {url} names no token_endpoint")
-                endpoint = _secure(metadata.token_endpoint, f"{self._where}: the provider's token_endpoint")
-                status, body = await self._ask_for_tokens(session, endpoint)
-                return self._decode(status, body, _Tokens, endpoint)
-        except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
-            reason = str(error) or type(error).__name__
+            url = f"{self._issuer}/.well-known/openid-configuration"
+            status, body = await _ask("GET", url, tls)
+            metadata = self._decode(status, body, _Metadata, url)
+            if not metadata.token_endpoint:
+                raise KubeconfigError(f"{self._where}: {url} names no token_endpoint")
+            endpoint = _secure(metadata.token_endpoint, f"{self._where}: the provider's token_endpoint")
+            status, body = await self._ask_for_tokens(endpoint, tls)
+            return self._decode(status, body, _Tokens, endpoint)
+        except (ConnectionFailed, Broken, TimeoutError) as error:
+            reason = str(error) or f"it took more than {PROVIDER_TIMEOUT:.0f} s"
             raise KubeconfigError(f"{self._where}: no answer from the provider {self._issuer}: {reason}") from error
 
-    async def _ask_for_tokens(self, session: aiohttp.ClientSession, endpoint: str) -> tuple[int, bytes]:
+    async def _ask_for_tokens(self, endpoint: str, tls: ssl.SSLContext) -> tuple[int, bytes]:
         """Providers differ in where they look for the client's secret: first in the header, then in the form."""
         client, secret = self._config["client-id"], self._config.get("client-secret", "")
         form = {"grant_type": "refresh_token", "refresh_token": self._refresh_token}
         pair = base64.b64encode(f"{quote(client, safe='')}:{quote(secret, safe='')}".encode()).decode()
-        status, body = await _ask(session, "POST", endpoint, form, {"Authorization": f"Basic {pair}"})
+        status, body = await _ask("POST", endpoint, tls, form, [("Authorization", f"Basic {pair}")])
         if 400 <= status < 500:
             form |= {"client_id": client} | ({"client_secret": secret} if secret else {})
-            status, body = await _ask(session, "POST", endpoint, form)
+            status, body = await _ask("POST", endpoint, tls, form)
         return status, body
 
     def _decode(self, status: int, body: bytes, kind: type[_Document], url: str) -> _Document:
@@ -166,28 +164,33 @@ def _claims_of(token: str) -> _Claims:
 
 
 async def _ask(
-    session: aiohttp.ClientSession,
     method: str,
     url: str,
+    tls: ssl.SSLContext,
     form: Mapping[str, str] | None = None,
-    headers: Mapping[str, str] | None = None,
+    headers: Sequence[tuple[str, str]] = (),
 ) -> tuple[int, bytes]:
-    kind = {"Content-Type": "application/x-www-form-urlencoded"} if form is not None else {}
-    async with session.request(
-        method,
-        url,
-        data=urlencode(form) if form is not None else None,
-        headers={"Accept": "application/json", **kind, **(headers or {})},
-        proxy=environment_proxy(url, os.environ),
-        # A redirect would carry the refresh-token to wherever the answer points.
-        allow_redirects=False,
-    ) as response:
-        body = await response.content.read(MAX_ANSWER + 1)
-        while len(body) <= MAX_ANSWER and (more := await response.content.read(MAX_ANSWER + 1)):
-            body += more
-        if len(body) > MAX_ANSWER:
-            raise aiohttp.ClientPayloadError(f"an answer of more than {MAX_ANSWER >> 20} MiB")
-        return response.status, body
+    """Status and body. A redirect is not followed: it would carry the refresh-token to wherever it points."""
+    parts = urlsplit(url)
+    lines = [("Host", parts.netloc), ("Accept", "application/json"), ("Accept-Encoding", "identity"), *headers]
+    if form is not None:
+        lines.append(("Content-Type", "application/x-www-form-urlencoded"))
+    content = urlencode(form).encode() if form is not None else None
+    target = f"{parts.path or '/'}{f'?{parts.query}' if parts.query else ''}"
+    async with asyncio.timeout(PROVIDER_TIMEOUT):
+        dialer = Dialer(url, environment_proxy(url, os.environ) or "")
+        connection = await dialer.dial(tls if parts.scheme == "https" else None)
+        try:
+            answer = await connection.send(head_of(method, target, lines_of(lines), content), content)
+            await answer.begin()
+            body = b""
+            async for piece in answer.chunks():
+                body += piece
+                if len(body) > MAX_ANSWER:
+                    raise Broken(f"an answer of more than {MAX_ANSWER >> 20} MiB")
+            return answer.status, body
+        finally:
+            connection.abort()
 
 
 def _secure(url: str, where: str) -> str:

@@ -34,18 +34,12 @@ class Pace:
         self._until_answer = until_answer
         self.limit = asyncio.timeout(until_answer)
 
-    async def read(self, pieces: AsyncIterator[bytes], length: int | None = None) -> bytes:
-        """The body, in as many pieces as it takes.
-
-        Args:
-            length: of all of them, as far as it was told.
-        """
+    async def read(self, pieces: AsyncIterator[bytes]) -> bytes:
+        """The body, in as many pieces as it takes."""
         parts: list[bytes] = []
         async for part in pieces:
             parts.append(part)
             self._got += len(part)
-            if self._got == length:
-                continue  # nothing is waited for any more
             if self._silence is not None and not self._total:
                 self.limit.reschedule(self._loop.time() + self._silence)
             elif not self._total:

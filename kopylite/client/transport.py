@@ -1,49 +1,45 @@
-"""Sends one ApiRequest and brings the answer: the seam below which there is only HTTP, and the only door to aiohttp.
+"""Sends one ApiRequest and brings the answer: the seam below which there is only HTTP.
 
 Answers of any status are returned, not raised: `api_error` makes exceptions of them where their meaning is known.
 """
 
 from __future__ import annotations
 
-import io
 import logging
-import os
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self, TypeVar
+from functools import lru_cache
+from typing import Protocol, Self, TypeVar
+from urllib.parse import quote, urlsplit
 
-import aiohttp
 import anyio
-from yarl import URL
+from multidict import CIMultiDict
 
-from kopylite.client.addresses import without_user
+from kopylite.client.addresses import origin_of, without_user
 from kopylite.client.apiwarnings import ApiWarnings
 from kopylite.client.config import ClientConfig
 from kopylite.client.connections import Connections
 from kopylite.client.credentials import ClientIdentity
+from kopylite.client.dialing import Dialer, proxy_headers
 from kopylite.client.lanes import Lane
 from kopylite.client.pace import Pace
+from kopylite.client.permits import PERMIT
 from kopylite.client.retries import NO_ANSWER, REQUEST_TIMEOUT, Retries
-from kopylite.client.socks import require_socks
-from kopylite.client.streams import AiohttpStream, drop, text_of
 from kopylite.client.tls import TlsContexts
 from kopylite.client.verbs import ApiRequest
+from kopylite.client.wire import Broken, HttpAnswer, HttpConnection, head_of, lines_of
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.errors import ConnectionFailed, KubeconfigError, RequestTimeout, StreamBroken, TransportError
 from kopylite.observers import ClientObserver
 
 logger = logging.getLogger(__name__)
 
-CONNECT_TIMEOUT = 10.0
 # Requests at the same time, and as many lists; more wait for a turn. Watches have connections of their own, without a
 # limit. So none can starve the others.
 MAX_CONNECTIONS = 64
-# Longer bodies are handed to aiohttp as a file, which it reads piece by piece.
-LARGE_BODY = 256 * 1024
-# All else is timed by Pace.
-_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT)
+_PLAIN_IN_PATHS = "/%:@!$&'()*+,;=~"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +97,8 @@ class Transport(Protocol):
 A = TypeVar("A", ApiResponse, ApiStream)
 
 
-class AiohttpTransport:
-    """A Transport over HTTP/1.1 with pooled connections. Use it inside one event loop; close it at the end.
+class HttpTransport:
+    """A Transport over HTTP/1.1 with connections that are kept. Use it inside one event loop; close it at the end.
 
     Args:
         config: server, TLS, credentials and proxy.
@@ -115,27 +111,31 @@ class AiohttpTransport:
     ) -> None:
         self.config = config
         self._base = config.server.rstrip("/")
-        self._host = URL(self._base).authority
-        url = URL(self._base, encoded=True)
-        # Of the URL of each request; to put it together is cheaper than to have it parsed again.
-        self._scheme, self._authority, self._prefix = url.scheme, url.raw_authority, url.raw_path.rstrip("/")
+        url = urlsplit(self._base)
+        self._host = url.netloc
         self._observer = observer or ClientObserver()
         self._clock = clock
-        self._tls = TlsContexts(config.tls, clock) if self._base.startswith("https:") else None
+        self._tls = TlsContexts(config.tls, clock) if url.scheme == "https" else None
         size = config.max_connections or MAX_CONNECTIONS
         self._small, self._bulk = Lane("requests", size, clock), Lane("lists", size, clock)
         self._identified = False
         self._warnings = ApiWarnings()
-        self._socks = (config.proxy or "").startswith("socks5:")
-        if self._socks:
-            require_socks()
-        # Compression costs the client 1.6 ms a list page: worth it only over slow links.
-        self._headers = (
+        self._connections = Connections(Dialer(self._base, config.proxy or "", config.tls.server_name))
+        proxy = urlsplit(config.proxy or "")
+        # What a proxy passes on without looking in is asked for by its whole URL.
+        asks_proxy = url.scheme == "http" and proxy.scheme in ("http", "https")
+        host = url.netloc.encode("idna").decode()
+        # What the target of each request begins with, and the headers that all have.
+        self._prefix = (f"http://{host}" if asks_proxy else "") + quote(url.path, safe=_PLAIN_IN_PATHS)
+        self._lines_for = lru_cache(maxsize=16)(self._make_lines)
+        self._lines = lines_of((
+            ("Host", host),
             ("User-Agent", config.user_agent),
+            # Compression costs the client 1.6 ms a list page: worth it only over slow links.
             ("Accept-Encoding", "gzip" if config.compression else "identity"),
             *config.headers,
-        )
-        self._connections = Connections(self._headers, (config.proxy or "") if self._socks else "")
+            *(proxy_headers(proxy) if asks_proxy else ()),
+        ))  # fmt: skip
 
     async def __aenter__(self) -> Self:
         return self
@@ -179,68 +179,74 @@ class AiohttpTransport:
     @asynccontextmanager
     async def stream(self, request: ApiRequest) -> AsyncIterator[ApiStream]:
         identity = self.config.credentials.current() or await self._identify()
-        response = await self._send(request, identity)
-        if response.status == 401 and self._renew(identity):
-            response.close()
+        stream = await self._begin(request, identity)
+        if stream.status == 401 and self._renew(identity):
+            await stream.aclose()
             identity = self.config.credentials.current() or await self._identify()
-            response = await self._send(request, identity)
+            stream = await self._begin(request, identity)
         try:
-            yield self._checked(AiohttpStream(response))
+            yield self._checked(stream)
         finally:
-            drop(response)
+            await stream.aclose()
 
     async def _attempt(
         self, request: ApiRequest, identity: ClientIdentity, remaining: float, *, total: bool
     ) -> ApiResponse:
         """Send a request once. `total`: everything has to be over in the `remaining` seconds."""
         code, started = NO_ANSWER, self._clock.monotonic()
-        arguments = self._arguments(request, identity)  # before its time begins: reads all certificates at first
+        head, context = self._head(request, identity), self._context(identity)  # before its time begins: reads files
         pace = Pace(request, remaining, total=total)
+        connection: HttpConnection | None = None
         try:
-            async with (
-                pace.limit,
-                self._connections.requests.request(
-                    request.method,
-                    self._url(request),
-                    timeout=_TIMEOUT,
-                    **arguments,
-                ) as response,
-            ):
-                body = await pace.read(response.content.iter_any(), response.content_length)
-                code = str(response.status)
-                if "Warning" in response.headers:
-                    self._warnings.show(request, response.headers.getall("Warning"))
-                return ApiResponse(response.status, response.headers, body)
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise self._failure(error, pace) from error
+            async with pace.limit:
+                connection = await self._connections.take(context)
+                answer = await _sent(connection, head, request)
+                body = answer.take() if answer.ended else await pace.read(answer.chunks())
+            code = str(answer.status)
+            if "Warning" in answer.headers:
+                self._warnings.show(request, answer.headers.getall("Warning"))
+            return ApiResponse(answer.status, answer.headers, body)
+        except TimeoutError as error:
+            raise self._failed(RequestTimeout(pace.describe(self._base))) from error
+        except Broken as error:
+            raise self._failed(self._broken(error)) from error
+        except ConnectionFailed as error:
+            self._failed(error)
+            raise
         finally:
+            if connection is not None:
+                self._connections.give_back(connection)
             seconds = self._clock.monotonic() - started
             self._observer.requested(method=request.method, host=self._host, code=code, seconds=seconds)
 
-    async def _send(self, request: ApiRequest, identity: ClientIdentity) -> aiohttp.ClientResponse:
+    async def _begin(self, request: ApiRequest, identity: ClientIdentity) -> HttpStream:
         """Begin a stream: the time limit begins with its turn, and ends with the headers."""
         async with self._connections.opening:
-            return await self._begin(request, identity)
-
-    async def _begin(self, request: ApiRequest, identity: ClientIdentity) -> aiohttp.ClientResponse:
-        code, started = NO_ANSWER, self._clock.monotonic()
-        try:
-            with anyio.fail_after(REQUEST_TIMEOUT):
-                response = await self._connections.streams.request(
-                    request.method,
-                    self._url(request),
-                    timeout=_TIMEOUT,
-                    **self._arguments(request, identity),
-                )
-            code = str(response.status)
-            if "Warning" in response.headers:
-                self._warnings.show(request, response.headers.getall("Warning"))
-            return response
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise self._failure(error) from error
-        finally:
-            seconds = self._clock.monotonic() - started
-            self._observer.requested(method=request.method, host=self._host, code=code, seconds=seconds)
+            code, started = NO_ANSWER, self._clock.monotonic()
+            stream: HttpStream | None = None
+            try:
+                head, context = self._head(request, identity), self._context(identity)
+                with anyio.fail_after(REQUEST_TIMEOUT):
+                    connection = await self._connections.open(context)
+                    try:
+                        stream = HttpStream(connection, await _sent(connection, head, request), self._connections)
+                    finally:
+                        if stream is None:
+                            self._connections.give_back(connection)
+                code = str(stream.status)
+                if "Warning" in stream.headers:
+                    self._warnings.show(request, stream.headers.getall("Warning"))
+                return stream
+            except TimeoutError as error:
+                raise self._failed(RequestTimeout(f"no answer from {self._base} in time")) from error
+            except Broken as error:
+                raise self._failed(self._broken(error)) from error
+            except ConnectionFailed as error:
+                self._failed(error)
+                raise
+            finally:
+                seconds = self._clock.monotonic() - started
+                self._observer.requested(method=request.method, host=self._host, code=code, seconds=seconds)
 
     def _checked(self, answer: A) -> A:
         """An answer that is one: neither a redirect nor another protocol.
@@ -250,43 +256,28 @@ class AiohttpTransport:
         """
         if 200 <= answer.status < 300 or answer.status >= 400:
             return answer
-        try:
-            target = URL(answer.headers.get("Location", ""))
-            to = f" to {target.origin()}" if target.absolute else ""  # the rest may hold a secret
-        except ValueError:
-            to = ""
+        origin = origin_of(answer.headers.get("Location", ""))  # the rest may hold a secret
+        to = f" to {origin}" if origin else ""
         raise StreamBroken(
             f"{self._base} is no Kubernetes API server, or stands in front of one: "
             f"it redirects{to} (HTTP {answer.status}), and credentials are not carried there"
         )
 
-    def _url(self, request: ApiRequest) -> URL:
-        return URL.build(
-            scheme=self._scheme,
-            authority=self._authority,
-            path=self._prefix + request.path,
-            query_string=request.query,
-            encoded=True,
-        )
+    def _head(self, request: ApiRequest, identity: ClientIdentity) -> bytes:
+        lines = self._lines_for(request.accept, request.content_type, identity.authorization)
+        return head_of(request.method, self._prefix + request.target, lines, request.body)
 
-    def _arguments(self, request: ApiRequest, identity: ClientIdentity) -> dict[str, Any]:
-        headers = {"Accept": request.accept}
-        if request.content_type is not None:
-            headers["Content-Type"] = request.content_type
-        if identity.authorization is not None:
-            headers["Authorization"] = identity.authorization
-        arguments: dict[str, Any] = {
-            "headers": headers,
-            "data": request.body if len(request.body or b"") <= LARGE_BODY else io.BytesIO(request.body or b""),
-            # A redirect would carry the credentials to wherever the answer points.
-            "allow_redirects": False,
-        }
-        if self._tls is not None:
-            arguments["ssl"] = self._tls.current(identity.key_pair)
-            arguments["server_hostname"] = self.config.tls.server_name
-        if self.config.proxy is not None and not self._socks:
-            arguments["proxy"] = self.config.proxy
-        return arguments
+    def _make_lines(self, accept: str, content_type: str | None, authorization: str | None) -> bytes:
+        """The headers of a request; there are few different ones."""
+        headers = [("Accept", accept)]
+        if content_type is not None:
+            headers.append(("Content-Type", content_type))
+        if authorization is not None:
+            headers.append(("Authorization", authorization))
+        return self._lines + lines_of(headers)
+
+    def _context(self, identity: ClientIdentity) -> ssl.SSLContext | None:
+        return None if self._tls is None else self._tls.current(identity.key_pair)
 
     async def _identify(self) -> ClientIdentity:
         """New credentials. What worked before and fails now is an outage, and no mistake of the configuration."""
@@ -308,33 +299,58 @@ class AiohttpTransport:
             renewed = renewed or self._tls.current(identity.key_pair) is not before
         return renewed
 
-    def _failure(self, error: Exception, pace: Pace | None = None) -> TransportError:
-        failure = failure_of(error, self._base, self.config.proxy)
-        if pace is not None and type(error) is TimeoutError:
-            failure = RequestTimeout(pace.describe(self._base))
+    def _broken(self, error: Broken) -> StreamBroken:
+        through = f" (through the proxy {without_user(self.config.proxy)})" if self.config.proxy else ""
+        return StreamBroken(f"{self._base}{through} ended the connection in mid-answer: {error}")
+
+    def _failed(self, error: TransportError) -> TransportError:
+        """The same error. Something may be other than it was: addresses, certificates."""
         self._connections.look_up_anew()
-        if self._tls is not None and isinstance(failure, ConnectionFailed):
+        if self._tls is not None and isinstance(error, ConnectionFailed):
             self._tls.recheck()
-        return failure
+        return error
 
 
-def failure_of(error: Exception, server: str, proxy: str | None = None) -> TransportError:
-    """What an exception of aiohttp or the operating system says about the request."""
-    to = f"the proxy {without_user(proxy)} in front of {server}" if proxy else server
-    if isinstance(error, aiohttp.ConnectionTimeoutError):
-        return ConnectionFailed(f"no connection to {to} within {CONNECT_TIMEOUT:.0f} s")
-    if isinstance(error, aiohttp.ClientConnectorCertificateError | ssl.SSLError):
-        return ConnectionFailed(f"the certificate of {server} is not trusted: {text_of(error)}")
-    if isinstance(error, aiohttp.ClientConnectorError):
-        # aiohttp's own text says the address three times over.
-        number = error.errno or 0
-        reason = os.strerror(number) if number > 0 else text_of(error.os_error)
-        named = to if isinstance(error, aiohttp.ClientProxyConnectionError) else server
-        return ConnectionFailed(f"no connection to {named}: {reason}")
-    if isinstance(error, aiohttp.ClientHttpProxyError):
-        hint = "; put user and password into its URL" if error.status == 407 else ""
-        return ConnectionFailed(f"{to} refused: HTTP {error.status}{hint}")
-    if isinstance(error, TimeoutError):
-        return RequestTimeout(f"no answer from {server} in time")
-    through = f" (through the proxy {without_user(proxy)})" if proxy else ""
-    return StreamBroken(f"{server}{through} ended the connection in mid-answer: {text_of(error)}")
+class HttpStream:
+    """An ApiStream, on a connection of its own."""
+
+    __slots__ = ("_answer", "_connection", "_connections")
+
+    def __init__(self, connection: HttpConnection, answer: HttpAnswer, connections: Connections) -> None:
+        self._connection = connection
+        self._answer = answer
+        self._connections = connections
+
+    @property
+    def status(self) -> int:
+        return self._answer.status
+
+    @property
+    def headers(self) -> CIMultiDict[str]:
+        return self._answer.headers
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        try:
+            async for chunk in self._answer.chunks():
+                yield chunk
+        except Broken as error:
+            raise StreamBroken(f"the stream broke: {error}") from error
+
+    async def read(self) -> bytes:
+        try:
+            with anyio.fail_after(REQUEST_TIMEOUT):
+                return b"".join([chunk async for chunk in self.chunks()])
+        except TimeoutError as error:
+            raise StreamBroken(f"the stream broke: no end within {REQUEST_TIMEOUT:.0f} s") from error
+
+    async def aclose(self) -> None:
+        self._connections.cut(self._connection)
+
+
+async def _sent(connection: HttpConnection, head: bytes, request: ApiRequest) -> HttpAnswer:
+    """The answer to a request, as soon as it begins."""
+    if (permit := PERMIT.get()) is not None:
+        permit()
+    answer = await connection.send(head, request.body)
+    await answer.begin()
+    return answer

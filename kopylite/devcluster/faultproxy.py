@@ -54,12 +54,12 @@ class FaultProxy(Cluster):
         from kopylite.apiserver.access.kubeconfig import kubeconfig
         from kopylite.apiserver.gateway import gateway
         from kopylite.client import load_config
-        from kopylite.client.transport import AiohttpTransport
+        from kopylite.client.transport import HttpTransport
         from kopylite.devcluster.relay import Relay, RelayPast
         from kopylite.serving.authority import CertificateAuthority
 
         async with AsyncExitStack() as stack:
-            transport = await stack.enter_async_context(AiohttpTransport(load_config(self._upstream, self._context)))
+            transport = await stack.enter_async_context(HttpTransport(load_config(self._upstream, self._context)))
             relay = Relay(transport, self.hooks)
             self.faults = Faults(self.hooks, SYSTEM_CLOCK, lambda: RelayPast(relay), relay.compact)
             authority, token = CertificateAuthority("kopylite faults"), SYSTEM_CLOCK.uuid()

@@ -12,7 +12,7 @@ from pathlib import Path
 import anyio
 
 from kopylite.boundary import say
-from kopylite.client import AiohttpTransport, ClientConfig
+from kopylite.client import ClientConfig, HttpTransport
 from kopylite.client.credentials import CachedCredentials
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.doctor import access, cluster, subject, versions
@@ -53,7 +53,7 @@ class Patient:
 async def examine(patient: Patient, clock: Clock = SYSTEM_CLOCK) -> Diagnosis:
     """Look at all of it. Nothing is written to the cluster: the only POSTs are access reviews, which are not stored."""
     diagnosis = Diagnosis(server=patient.config.server)
-    async with AiohttpTransport(patient.config, clock=clock) as transport:
+    async with HttpTransport(patient.config, clock=clock) as transport:
         contact = await reach(patient.config, transport, patient.timeout, clock)
         diagnosis.version, diagnosis.unreachable = contact.version, contact.failed
         diagnosis.add(contact.findings)

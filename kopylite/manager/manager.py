@@ -33,7 +33,7 @@ import anyio
 
 from kopylite.boundary import say
 from kopylite.cache import Informer
-from kopylite.client import AiohttpTransport, Api, ClientConfig, LiveClient, Transport
+from kopylite.client import Api, ClientConfig, HttpTransport, LiveClient, Transport
 from kopylite.client.transport import MAX_CONNECTIONS
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.controller import Controller
@@ -102,7 +102,7 @@ class Manager:
         options: Options | None = None,
         *,
         clock: Clock = SYSTEM_CLOCK,
-        connect: Connect = AiohttpTransport,
+        connect: Connect = HttpTransport,
         reports: bool = True,
     ) -> None:
         self.apps: tuple[Operator, ...] = tuple(app) if isinstance(app, Sequence) else (app,)

@@ -30,11 +30,11 @@ _GROUP = re.compile(r"([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,6
 TAKEN_PACKAGES = frozenset(
     {
         "aiohappyeyeballs", "aiohttp", "aiosignal", "annotated_types", "anyio", "ast_serialize", "attr", "attrs",
-        "certifi", "cffi", "cryptography", "dateutil", "deploy", "frozenlist", "hatchling", "idna", "iniconfig",
-        "kopylite", "kubernetes_asyncio", "librt", "msgspec", "multidict", "mypy", "mypy_extensions", "mypyc",
-        "packaging", "pathspec", "pip", "pluggy", "prometheus_client", "propcache", "py", "pycparser", "pydantic",
-        "pydantic_core", "pygments", "pytest", "re2", "ruff", "setuptools", "six", "tests", "typing_extensions",
-        "typing_inspection", "tzdata", "urllib3", "uvloop", "wheels", "yaml", "yarl",
+        "certifi", "cffi", "cryptography", "dateutil", "deploy", "frozenlist", "hatchling", "httptools", "idna",
+        "iniconfig", "kopylite", "kubernetes_asyncio", "librt", "msgspec", "multidict", "mypy", "mypy_extensions",
+        "mypyc", "packaging", "pathspec", "pip", "pluggy", "prometheus_client", "propcache", "py", "pycparser",
+        "pydantic", "pydantic_core", "pygments", "pytest", "re2", "ruff", "setuptools", "six", "tests",
+        "typing_extensions", "typing_inspection", "tzdata", "urllib3", "uvloop", "wheels", "yaml", "yarl",
     }
 )  # fmt: skip
 # What the project's modules import, so that a class of that name would hide it.

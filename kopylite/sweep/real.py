@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
+from urllib.parse import urlsplit
 
 import anyio
-from yarl import URL
 
 from kopylite.client import load_config
-from kopylite.client.transport import AiohttpTransport
+from kopylite.client.transport import HttpTransport
 from kopylite.clock import SYSTEM_CLOCK
 from kopylite.errors import UsageError
 from kopylite.serving.address import is_loopback
@@ -62,7 +62,7 @@ def sweep_on_real(
         KubeconfigError: the context cannot be used.
     """
     _check(source, scenario)
-    host = URL(load_config(kubeconfig, context).server).host or ""
+    host = urlsplit(load_config(kubeconfig, context).server).hostname or ""
     if not remote and not is_loopback(host):
         raise UsageError(
             f"--real {context}: {host} is not this machine. A sweep makes namespaces {PREFIX}-* there, and CRDs that "
@@ -171,7 +171,7 @@ class _OnReal:
                 await send(transport, "DELETE", f"{_CRDS}/{name}")
 
 
-async def _served(transport: AiohttpTransport, crd: dict[str, Any]) -> None:
+async def _served(transport: HttpTransport, crd: dict[str, Any]) -> None:
     with anyio.fail_after(SERVED_SECONDS):
         while not await send(transport, "GET", _collection(crd, INSIDE)):  # noqa: ASYNC110
             await anyio.sleep(0.1)

@@ -15,7 +15,7 @@ import anyio
 
 from kopylite.apiserver.core import Core
 from kopylite.client import ApiRequest, load_config
-from kopylite.client.transport import AiohttpTransport
+from kopylite.client.transport import HttpTransport
 from kopylite.clock import SYSTEM_CLOCK
 from kopylite.errors import KopyliteError, UsageError
 from kopylite.sweep.plans import FaultPlan
@@ -45,9 +45,9 @@ class RealPlace:
     context: str
     prefix: str
 
-    def transport(self) -> AiohttpTransport:
+    def transport(self) -> HttpTransport:
         """Raises KubeconfigError."""
-        return AiohttpTransport(replace(load_config(self.kubeconfig, self.context), user_agent="kopylite-sweep"))
+        return HttpTransport(replace(load_config(self.kubeconfig, self.context), user_agent="kopylite-sweep"))
 
 
 class FastClock:
@@ -144,14 +144,14 @@ def run_on_real(prepared: Prepared, place: RealPlace, plan: FaultPlan) -> SweepR
     return run
 
 
-async def remove_namespace(transport: AiohttpTransport, namespace: str, collections: Sequence[str]) -> None:
+async def remove_namespace(transport: HttpTransport, namespace: str, collections: Sequence[str]) -> None:
     """Delete a namespace of a sweep, and all in it in some collections: nobody else takes their finalizers away."""
     for path in collections:
         await _empty(transport, path)
     await send(transport, "DELETE", f"/api/v1/namespaces/{namespace}")
 
 
-async def _empty(transport: AiohttpTransport, path: str) -> None:
+async def _empty(transport: HttpTransport, path: str) -> None:
     for obj in json.loads((await send(transport, "GET", path)) or b"{}").get("items", ()):
         name = obj["metadata"]["name"]
         if obj["metadata"].get("finalizers"):
@@ -159,7 +159,7 @@ async def _empty(transport: AiohttpTransport, path: str) -> None:
         await send(transport, "DELETE", f"{path}/{name}")
 
 
-async def send(transport: AiohttpTransport, method: str, path: str, body: Any = None) -> bytes:
+async def send(transport: HttpTransport, method: str, path: str, body: Any = None) -> bytes:
     """The answer's body, b"" where there is nothing. Raises UsageError: the server refuses it."""
     kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
     data = json.dumps(body).encode() if body is not None else None

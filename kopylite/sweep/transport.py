@@ -64,7 +64,7 @@ class Link:
 
 
 class MemoryTransport:
-    """What AiohttpTransport is over HTTP: the same retries of the same answers.
+    """What HttpTransport is over HTTP: the same retries of the same answers.
 
     Args:
         link: to the server; every request is allowed.

@@ -22,7 +22,7 @@ from contextlib import asynccontextmanager, suppress
 import anyio
 
 from kopylite.cache import Informer, SharedCache
-from kopylite.client import AiohttpTransport, ClientConfig, Resources
+from kopylite.client import ClientConfig, HttpTransport, Resources
 from kopylite.objects import Kind
 from tests.bench.bench_ingest import chunk, resident, thing
 
@@ -89,7 +89,7 @@ class Pulse:
 
 
 @asynccontextmanager
-async def informed(transport: AiohttpTransport, kinds: int) -> AsyncIterator[list[Informer]]:
+async def informed(transport: HttpTransport, kinds: int) -> AsyncIterator[list[Informer]]:
     cache = SharedCache(transport, Resources(transport))
     informers = [cache.acquire(kind(number)) for number in range(kinds)]
     async with anyio.create_task_group() as tasks:
@@ -108,7 +108,7 @@ async def take_in(url: str, objects: int, kinds: int, events: int) -> None:
         if seen == objects + events:
             done.set()
 
-    async with AiohttpTransport(ClientConfig(server=url)) as transport:
+    async with HttpTransport(ClientConfig(server=url)) as transport:
         before, cpu = resident(), time.process_time()
         async with informed(transport, kinds) as informers, anyio.create_task_group() as tasks:
             tasks.start_soon(pulse.beat)

@@ -1,4 +1,4 @@
-"""CPU of one request of several HTTP clients beside each other: aiohttp, Rust ones if there are any, and the floor.
+"""CPU of one request of HTTP clients beside each other: aiohttp, ours, Rust ones if there are any, and the floor.
 
     python -m tests.bench.bench_http            # pip install pyreqwest pyqwest, to have them in the table
 
@@ -26,6 +26,9 @@ import aiohttp
 import uvloop
 from yarl import URL
 
+from kopylite.client import ApiRequest, ClientConfig, HttpTransport
+from kopylite.client.credentials import StaticCredentials, bearer
+from kopylite.client.tls import TlsSettings
 from kopylite.serving.authority import CertificateAuthority
 
 REQUESTS, ROUNDS, AT_ONCE = 1000, 5, 8
@@ -97,6 +100,19 @@ async def of_aiohttp(stack: AsyncExitStack, url: str, ca: bytes) -> Send:
     return send
 
 
+async def of_kopylite(stack: AsyncExitStack, url: str, ca: bytes) -> Send:
+    at = URL(url)
+    config = ClientConfig(f"https://{at.authority}", StaticCredentials(bearer("token")), TlsSettings(ca))
+    transport = await stack.enter_async_context(HttpTransport(config))
+    kind = HEADERS["Content-Type"]
+
+    async def send() -> bytes:
+        request = ApiRequest("PATCH", at.path, {"fieldManager": "peer"}, PAYLOAD, kind)
+        return (await transport.request(request)).body
+
+    return send
+
+
 async def of_pyreqwest(stack: AsyncExitStack, url: str, ca: bytes) -> Send:
     from pyreqwest.client import ClientBuilder  # type: ignore[import-not-found]
 
@@ -153,13 +169,19 @@ async def microseconds(send: Send) -> float:
 
 
 async def compare(port: int, ca: bytes) -> None:
-    makers = {"aiohttp": of_aiohttp, "pyreqwest": of_pyreqwest, "pyqwest": of_pyqwest, "the floor": of_floor}
+    makers = {
+        "aiohttp": of_aiohttp,
+        "kopylite": of_kopylite,
+        "pyreqwest": of_pyreqwest,
+        "pyqwest": of_pyqwest,
+        "the floor": of_floor,
+    }
     best: dict[str, float] = {}
     async with AsyncExitStack() as stack:
         clients = {
             name: await make(stack, f"https://127.0.0.1:{port}{PATH}", ca)
             for name, make in makers.items()
-            if name == "the floor" or importlib.util.find_spec(name)
+            if name in ("the floor", "kopylite") or importlib.util.find_spec(name)
         }
         for _ in range(ROUNDS):
             for name, send in clients.items():

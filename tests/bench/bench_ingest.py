@@ -27,7 +27,7 @@ import anyio
 from kopylite.cache import SharedCache
 from kopylite.client.config import ClientConfig
 from kopylite.client.resources import Resources
-from kopylite.client.transport import AiohttpTransport
+from kopylite.client.transport import HttpTransport
 from kopylite.objects import Kind
 
 THING = Kind("example.com/v1", "Thing", plural="things", namespaced=True)
@@ -101,7 +101,7 @@ class Measured:
 
 async def kopylite(url: str, events: int) -> Measured:
     """The informer with a handler that does nothing: bytes to store, as an operator does it."""
-    async with AiohttpTransport(ClientConfig(server=url)) as transport:
+    async with HttpTransport(ClientConfig(server=url)) as transport:
         cache, done, seen = SharedCache(transport, Resources(transport)), anyio.Event(), 0
 
         def handler(delta: object) -> None:
@@ -151,7 +151,7 @@ async def memory(url: str, objects: int) -> None:
             await asyncio.sleep(0.005)
             longest = max(longest, (time.perf_counter() - began - 0.005, time.thread_time() - cpu))
 
-    async with AiohttpTransport(ClientConfig(server=url)) as transport:
+    async with HttpTransport(ClientConfig(server=url)) as transport:
         cache = SharedCache(transport, Resources(transport))
         before, cpu = resident(), time.process_time()
         informer = cache.acquire(THING)

@@ -23,7 +23,7 @@ import anyio
 from kopylite.cache import SharedCache
 from kopylite.client.config import ClientConfig
 from kopylite.client.resources import Resources
-from kopylite.client.transport import AiohttpTransport
+from kopylite.client.transport import HttpTransport
 from kopylite.client.verbs import ApiRequest
 from kopylite.observers import InformerObserver
 from tests.bench.bench_ingest import THING, thing
@@ -104,7 +104,7 @@ class Relists(InformerObserver):
 
 async def measure(url: str, name: str, objects: int) -> None:
     observer = Relists()
-    async with AiohttpTransport(ClientConfig(server=url)) as transport:
+    async with HttpTransport(ClientConfig(server=url)) as transport:
         cache = SharedCache(transport, Resources(transport), observe=lambda scope: observer)
         informer = cache.acquire(THING)
         async with anyio.create_task_group() as tasks:

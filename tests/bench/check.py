@@ -34,7 +34,7 @@ import anyio
 from pydantic import BaseModel
 
 from kopylite.cache import Informer, SharedCache
-from kopylite.client import AiohttpTransport, Client, ClientConfig, Resources
+from kopylite.client import Client, ClientConfig, HttpTransport, Resources
 from kopylite.client.verbs import ApiRequest
 from kopylite.objects import CustomResource, Kind, ObjectKey, Unstructured
 from tests.bench.bench_queue import asyncio_queue, requests, spin
@@ -212,7 +212,7 @@ async def request(meter: Calls | Cpu) -> float:
     body = encode(myapp(1, 1))
     answer = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
     with Server(answer) as url:
-        async with AiohttpTransport(ClientConfig(server=url)) as transport:
+        async with HttpTransport(ClientConfig(server=url)) as transport:
             asked = ApiRequest("GET", f"{MYAPPS}/app-1")
             for _ in range(10):
                 await transport.request(asked)

@@ -16,7 +16,7 @@ from kopylite.cache import Delta, Informer, Phase, SharedCache
 from kopylite.cache.steps import Replacement
 from kopylite.client.config import ClientConfig
 from kopylite.client.resources import Resources
-from kopylite.client.transport import AiohttpTransport
+from kopylite.client.transport import HttpTransport
 from kopylite.errors import Forbidden, KindNotFound
 from kopylite.objects import Kind, ObjectKey
 from kopylite.testing.clock import VirtualClock
@@ -73,7 +73,7 @@ def mirror(scenario: Callable[[Mirror], Awaitable[None]], **settings: Any) -> No
     async def main() -> None:
         server = FaultServer(**settings)
         server.put("a")
-        async with server.running(), AiohttpTransport(ClientConfig(server=server.url), clock=clock) as transport:
+        async with server.running(), HttpTransport(ClientConfig(server=server.url), clock=clock) as transport:
             cache = SharedCache(transport, Resources(transport, clock), clock=clock)
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(cache.run)

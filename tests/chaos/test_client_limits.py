@@ -16,7 +16,7 @@ from kopylite.client import verbs
 from kopylite.client.api import Api
 from kopylite.client.config import ClientConfig
 from kopylite.client.resources import Resources
-from kopylite.client.transport import AiohttpTransport
+from kopylite.client.transport import HttpTransport
 from kopylite.client.verbs import EVERYTHING, ApiRequest, ResourceInfo
 from kopylite.errors import ConnectionFailed, RequestTimeout
 from kopylite.objects import Kind
@@ -28,13 +28,13 @@ GET = ApiRequest("GET", "/api/v1/namespaces/default")
 
 
 def with_server(
-    *acts: bytes | Act, scenario: Callable[[AiohttpTransport, VirtualClock], Awaitable[Any]], **settings: Any
+    *acts: bytes | Act, scenario: Callable[[HttpTransport, VirtualClock], Awaitable[Any]], **settings: Any
 ) -> ScriptedServer:
     """Run a scenario against a server, in virtual time."""
     clock, server = VirtualClock(), ScriptedServer(*acts)
 
     async def main() -> None:
-        async with server, AiohttpTransport(ClientConfig(server.url, **settings), clock=clock) as transport:
+        async with server, HttpTransport(ClientConfig(server.url, **settings), clock=clock) as transport:
             await scenario(transport, clock)
 
     clock.run(main)
@@ -73,7 +73,7 @@ EXPIRED = answer(410, json.dumps({"kind": "Status", "code": 410, "reason": "Expi
 
 
 def test_a_list_may_take_any_time_as_long_as_it_goes_on() -> None:
-    async def scenario(transport: AiohttpTransport, clock: VirtualClock) -> None:
+    async def scenario(transport: HttpTransport, clock: VirtualClock) -> None:
         response = await transport.request(verbs.list_page(THING))
         assert response.body == page(50)
         assert clock.monotonic() > 600
@@ -82,7 +82,7 @@ def test_a_list_may_take_any_time_as_long_as_it_goes_on() -> None:
 
 
 def test_a_live_list_whose_token_expired_is_read_in_one_piece_however_long_that_takes() -> None:
-    async def scenario(transport: AiohttpTransport, clock: VirtualClock) -> None:
+    async def scenario(transport: HttpTransport, clock: VirtualClock) -> None:
         found = await Api(transport, Resources(transport, clock)).list_all(THING.kind, "ns", EVERYTHING)
         assert len(found) == 50
 
@@ -92,14 +92,14 @@ def test_a_live_list_whose_token_expired_is_read_in_one_piece_however_long_that_
 
 
 def test_a_whole_list_may_begin_as_late_as_the_server_allows_itself() -> None:
-    async def scenario(transport: AiohttpTransport, clock: VirtualClock) -> None:
+    async def scenario(transport: HttpTransport, clock: VirtualClock) -> None:
         assert (await transport.request(verbs.list_page(THING))).body == page(3)
 
     with_server(late(59.0, page(3)), scenario=scenario)
 
 
 def test_discovery_may_take_its_time_too() -> None:
-    async def scenario(transport: AiohttpTransport, clock: VirtualClock) -> None:
+    async def scenario(transport: HttpTransport, clock: VirtualClock) -> None:
         found = await Resources(transport, clock).find(Kind("example.com/v1", "Thing"))
         assert found.plural == "things"
         assert clock.monotonic() > 60
@@ -110,7 +110,7 @@ def test_discovery_may_take_its_time_too() -> None:
 
 @pytest.mark.parametrize("request_", [verbs.list_page(THING, limit=500), verbs.discovery("example.com/v1")], ids=str)
 def test_an_answer_that_falls_silent_is_given_up_and_the_error_says_so(request_: ApiRequest) -> None:
-    async def scenario(transport: AiohttpTransport, clock: VirtualClock) -> None:
+    async def scenario(transport: HttpTransport, clock: VirtualClock) -> None:
         with pytest.raises(RequestTimeout, match=r"fell silent for 30 s in mid-answer, after \d+ bytes"):
             await transport.request(request_)
         assert clock.monotonic() < 60
@@ -119,7 +119,7 @@ def test_an_answer_that_falls_silent_is_given_up_and_the_error_says_so(request_:
 
 
 def test_a_small_answer_that_trickles_for_ever_is_given_up() -> None:
-    async def scenario(transport: AiohttpTransport, clock: VirtualClock) -> None:
+    async def scenario(transport: HttpTransport, clock: VirtualClock) -> None:
         with pytest.raises(RequestTimeout, match="was not whole"):
             await transport.request(GET)
         assert clock.monotonic() < 40
@@ -128,7 +128,7 @@ def test_a_small_answer_that_trickles_for_ever_is_given_up() -> None:
 
 
 def test_a_time_for_everything_holds_for_lists_as_well() -> None:
-    async def scenario(transport: AiohttpTransport, clock: VirtualClock) -> None:
+    async def scenario(transport: HttpTransport, clock: VirtualClock) -> None:
         with pytest.raises(RequestTimeout):
             await transport.request(verbs.list_page(THING), timeout=50)
         assert clock.monotonic() < 51
@@ -147,7 +147,7 @@ def test_a_large_object_may_travel_slowly_in_both_directions() -> None:
             await asyncio.sleep(10)
             writer.write(body[at : at + 200_000])
 
-    async def scenario(transport: AiohttpTransport, clock: VirtualClock) -> None:
+    async def scenario(transport: HttpTransport, clock: VirtualClock) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             request = ApiRequest("PUT", "/api/v1/x", body=body, content_type="application/json")
@@ -163,7 +163,7 @@ def test_two_hundred_requests_at_a_time_do_not_blame_the_server_for_their_own_qu
 ) -> None:
     """64 at a time, each 20 s: the last ones begin after a minute."""
 
-    async def scenario(transport: AiohttpTransport, clock: VirtualClock) -> None:
+    async def scenario(transport: HttpTransport, clock: VirtualClock) -> None:
         async with anyio.create_task_group() as tasks:
             for _ in range(200):
                 tasks.start_soon(transport.request, GET)
@@ -179,7 +179,7 @@ def test_two_hundred_requests_at_a_time_do_not_blame_the_server_for_their_own_qu
 
 
 def test_who_gets_no_turn_in_time_learns_that_nothing_was_sent() -> None:
-    async def scenario(transport: AiohttpTransport, clock: VirtualClock) -> None:
+    async def scenario(transport: HttpTransport, clock: VirtualClock) -> None:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(transport.request, GET)
             await anyio.sleep(1)
@@ -191,7 +191,7 @@ def test_who_gets_no_turn_in_time_learns_that_nothing_was_sent() -> None:
 
 
 def test_lists_and_requests_do_not_wait_for_each_other() -> None:
-    async def scenario(transport: AiohttpTransport, clock: VirtualClock) -> None:
+    async def scenario(transport: HttpTransport, clock: VirtualClock) -> None:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(transport.request, verbs.list_page(THING))
             await anyio.sleep(1)
@@ -208,7 +208,7 @@ def test_a_turn_is_given_back_whatever_happens() -> None:
     async def closes(_: Received, writer: asyncio.StreamWriter) -> None:
         writer.close()
 
-    async def scenario(transport: AiohttpTransport, clock: VirtualClock) -> None:
+    async def scenario(transport: HttpTransport, clock: VirtualClock) -> None:
         with pytest.raises(RequestTimeout):
             await transport.request(GET)
         with anyio.move_on_after(1):

@@ -15,7 +15,7 @@ from kopylite.apiserver.world import Call, Disconnect
 from kopylite.cache import SharedCache
 from kopylite.client import Client, load_config
 from kopylite.client.resources import Resources
-from kopylite.client.transport import AiohttpTransport
+from kopylite.client.transport import HttpTransport
 from kopylite.errors import ApiError, Expired, InternalError, TooManyRequests
 from kopylite.testing import EmbeddedCluster, VirtualClock
 from tests.chaos.watchguarantees import Witness
@@ -94,7 +94,7 @@ def test_an_informer_keeps_the_nine_guarantees_whatever_its_watches_come_to(seed
 
             cluster.server.world.store.observers.append(observe)
             chaos, config = Chaos(seed, cluster), replace(load_config(str(cluster.kubeconfig)), user_agent="watcher")
-            async with AiohttpTransport(config, clock=clock) as transport, anyio.create_task_group() as tasks:
+            async with HttpTransport(config, clock=clock) as transport, anyio.create_task_group() as tasks:
                 cache = SharedCache(transport, Resources(transport, clock), clock=clock)
                 witnesses = [
                     Witness(cache.acquire(CONFIG_MAP, namespace="default")),
@@ -127,7 +127,7 @@ def test_watches_that_only_break_are_resumed_without_another_list() -> None:
         async with (
             EmbeddedCluster(controllers=False, tls=False, clock=clock) as cluster,
             cluster.client() as user,
-            AiohttpTransport(load_config(str(cluster.kubeconfig)), clock=clock) as transport,
+            HttpTransport(load_config(str(cluster.kubeconfig)), clock=clock) as transport,
             anyio.create_task_group() as tasks,
         ):
             cache = SharedCache(transport, Resources(transport, clock), clock=clock)

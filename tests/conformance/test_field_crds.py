@@ -15,7 +15,7 @@ import anyio
 import pytest
 import yaml
 
-from kopylite.client import AiohttpTransport, ApiRequest, load_config
+from kopylite.client import ApiRequest, HttpTransport, load_config
 from kopylite.testing import Cluster
 
 FOLDER = os.environ.get("KOPYLITE_FIELD_CRDS", "")
@@ -43,7 +43,7 @@ class Server:
     """One control plane, asked directly: what it answers is what is compared."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self._transport = AiohttpTransport(load_config(kubeconfig=str(cluster.kubeconfig)))
+        self._transport = HttpTransport(load_config(kubeconfig=str(cluster.kubeconfig)))
 
     async def aclose(self) -> None:
         await self._transport.aclose()

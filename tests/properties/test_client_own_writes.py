@@ -59,7 +59,7 @@ class Model:
                 raise StreamBroken("cut")
             case "gateway after":
                 return ApiResponse(504, {}, b"<html>")
-            case "repeated" if request.method in ("PUT", "DELETE"):  # as aiohttp does when a connection breaks
+            case "repeated" if request.method in ("PUT", "DELETE"):  # as a proxy on the way may do
                 return self.carry_out(request)
         return answered
 

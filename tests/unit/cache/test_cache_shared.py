@@ -5,7 +5,7 @@ import anyio
 from kopylite.cache import Informer, SharedCache
 from kopylite.client.config import ClientConfig
 from kopylite.client.resources import Resources
-from kopylite.client.transport import AiohttpTransport
+from kopylite.client.transport import HttpTransport
 from kopylite.metrics import Metrics
 from kopylite.objects import Kind, ObjectKey
 from tests.chaos.faultserver import FaultServer
@@ -14,7 +14,7 @@ THING = Kind("example.com/v1", "Thing")
 
 
 async def test_one_informer_for_each_kind_namespace_selector_and_form() -> None:
-    transport = AiohttpTransport(ClientConfig(server="http://127.0.0.1:1"))
+    transport = HttpTransport(ClientConfig(server="http://127.0.0.1:1"))
     cache = SharedCache(transport, Resources(transport))
     informer = cache.acquire(THING)
     assert cache.acquire(Kind("example.com/v1", "Thing", plural="things", namespaced=True)) is informer
@@ -32,7 +32,7 @@ async def test_one_informer_for_each_kind_namespace_selector_and_form() -> None:
 async def test_an_informer_lives_until_its_last_user_releases_it() -> None:
     server = FaultServer()
     server.put("a")
-    async with server.running(), AiohttpTransport(ClientConfig(server=server.url)) as transport:
+    async with server.running(), HttpTransport(ClientConfig(server=server.url)) as transport:
         cache = SharedCache(transport, Resources(transport))
         first = cache.acquire(THING)
         async with anyio.create_task_group() as tasks:
@@ -61,7 +61,7 @@ async def test_an_informer_lives_until_its_last_user_releases_it() -> None:
 
 async def test_reads_rely_only_on_informers_that_leave_nothing_out() -> None:
     server = FaultServer()
-    async with server.running(), AiohttpTransport(ClientConfig(server=server.url)) as transport:
+    async with server.running(), HttpTransport(ClientConfig(server=server.url)) as transport:
         cache = SharedCache(transport, Resources(transport))
         informers = [cache.acquire(THING, labels="a=b"), cache.acquire(THING, metadata_only=True)]
         async with anyio.create_task_group() as tasks:
@@ -83,7 +83,7 @@ async def test_reads_rely_only_on_informers_that_leave_nothing_out() -> None:
 
 async def test_a_selector_reaches_the_server_as_it_was_written() -> None:
     server = FaultServer()
-    async with server.running(), AiohttpTransport(ClientConfig(server=server.url)) as transport:
+    async with server.running(), HttpTransport(ClientConfig(server=server.url)) as transport:
         cache = SharedCache(transport, Resources(transport))
         informer = cache.acquire(THING, namespace="ns", labels="a in (x, y)", fields="metadata.name!=z")
         async with anyio.create_task_group() as tasks:
@@ -99,7 +99,7 @@ async def test_a_selector_reaches_the_server_as_it_was_written() -> None:
 
 async def test_nothing_is_kept_of_an_informer_that_has_ended() -> None:
     metrics, begun = Metrics(), list[Informer]()
-    async with AiohttpTransport(ClientConfig(server="http://127.0.0.1:1")) as transport:
+    async with HttpTransport(ClientConfig(server="http://127.0.0.1:1")) as transport:
         cache = SharedCache(transport, Resources(transport), observe=metrics.informer, begun=begun.append)
         metrics.informer_statistics = cache.statistics
         informers = [cache.acquire(THING, namespace=f"n{number}") for number in range(3)]
@@ -122,7 +122,7 @@ async def test_nothing_is_kept_of_an_informer_that_has_ended() -> None:
 
 async def test_an_informer_was_tried_when_its_list_came_or_was_refused() -> None:
     server = FaultServer()
-    async with server.running(), AiohttpTransport(ClientConfig(server=server.url)) as transport:
+    async with server.running(), HttpTransport(ClientConfig(server=server.url)) as transport:
         cache = SharedCache(transport, Resources(transport))
         good, bad = cache.acquire(THING), cache.acquire(Kind("example.com/v1", "Nowhere"))
         async with anyio.create_task_group() as tasks:

@@ -10,6 +10,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Self
 
+import anyio.lowlevel
+
+from kopylite.clock import SystemClock
+
 
 @dataclass(frozen=True)
 class Received:
@@ -19,6 +23,13 @@ class Received:
     target: str
     headers: dict[str, str]
     body: bytes
+
+
+class Hurried(SystemClock):
+    """Its waiting between attempts is over at once, so that limits can be long."""
+
+    async def sleep(self, seconds: float) -> None:
+        await anyio.lowlevel.checkpoint()
 
 
 Act = Callable[[Received, asyncio.StreamWriter], Awaitable[None]]

@@ -13,11 +13,15 @@ import anyio
 import pytest
 import trustme
 from aiohttp import web
+from hypothesis import given
+from hypothesis import strategies as st
 
-from kopylite.client import AiohttpTransport, ApiRequest, ClientConfig
-from kopylite.client.connections import OPENING_AT_A_TIME
+from kopylite.client import ApiRequest, ClientConfig, HttpTransport
+from kopylite.client.connections import KEEPALIVE, OPENING_AT_A_TIME, Connections
+from kopylite.client.dialing import Dialer
 from kopylite.client.permits import PERMIT
 from kopylite.client.tls import TlsSettings
+from kopylite.client.wire import HttpConnection
 from kopylite.errors import UsageError
 from tests.leftovers import open_files
 from tests.operators import eventually
@@ -70,7 +74,7 @@ async def names(monkeypatch: pytest.MonkeyPatch) -> Names:
 async def test_a_name_that_moves_is_followed_as_soon_as_its_address_fails(names: Names) -> None:
     async with AsyncExitStack() as first:
         port = await first.enter_async_context(serving("127.0.0.1"))
-        async with AiohttpTransport(ClientConfig(f"http://{NAME}:{port}")) as transport:
+        async with HttpTransport(ClientConfig(f"http://{NAME}:{port}")) as transport:
             for _ in range(3):
                 assert (await transport.request(VERSION)).body == b"127.0.0.1"
             assert names.asked == 1  # an address that works is remembered
@@ -85,7 +89,7 @@ async def test_a_name_that_moves_is_followed_as_soon_as_its_address_fails(names:
 async def test_a_watch_follows_its_name_too(names: Names) -> None:
     async with AsyncExitStack() as first:
         port = await first.enter_async_context(serving("127.0.0.1"))
-        async with AiohttpTransport(ClientConfig(f"http://{NAME}:{port}")) as transport:
+        async with HttpTransport(ClientConfig(f"http://{NAME}:{port}")) as transport:
             async with transport.stream(VERSION) as stream:
                 assert await stream.read() == b"127.0.0.1"
             await first.aclose()
@@ -126,7 +130,7 @@ async def test_few_watches_are_opened_at_a_time_and_all_are_open_in_the_end() ->
     count = 3 * OPENING_AT_A_TIME
     async with (
         serving("127.0.0.1", handler=slow) as port,
-        AiohttpTransport(ClientConfig(f"http://127.0.0.1:{port}")) as transport,
+        HttpTransport(ClientConfig(f"http://127.0.0.1:{port}")) as transport,
         anyio.create_task_group() as tasks,
     ):
 
@@ -163,7 +167,7 @@ async def test_who_needs_a_permit_is_asked_for_it_on_the_connection_of_all() -> 
 
     async with serving("127.0.0.1", handler=answer) as port:
         config = ClientConfig(server=f"http://127.0.0.1:{port}")
-        async with AiohttpTransport(config) as transport:
+        async with HttpTransport(config) as transport:
             await transport.request(VERSION)
             token = PERMIT.set(ask)
             await transport.request(VERSION)
@@ -193,7 +197,7 @@ async def test_a_request_that_is_given_up_shortly_before_the_end_leaves_no_socke
         heard.set()
 
     url = f"https://127.0.0.1:{listening.getsockname()[1]}"
-    transport = AiohttpTransport(ClientConfig(url, tls=TlsSettings(ca.cert_pem.bytes())))
+    transport = HttpTransport(ClientConfig(url, tls=TlsSettings(ca.cert_pem.bytes())))
     with listening:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(listen)
@@ -205,3 +209,42 @@ async def test_a_request_that_is_given_up_shortly_before_the_end_leaves_no_socke
         left = [name for number, name in open_files().items() if number not in mine and name.startswith("socket:")]
         serving[0].close()
     assert left == []
+
+
+class Moment:
+    """Stands for an event loop that is at one moment."""
+
+    def __init__(self, moment: float) -> None:
+        self.moment = moment
+        self.timers: list[tuple[float, Callable[..., None], tuple[Any, ...]]] = []
+
+    def time(self) -> float:
+        return self.moment
+
+    def call_at(self, when: float, callback: Callable[..., None], *args: Any) -> None:
+        self.timers.append((when, callback, args))
+
+
+class Still(asyncio.Transport):
+    aborted = False
+
+    def is_closing(self) -> bool:
+        return self.aborted
+
+    def abort(self) -> None:
+        self.aborted = True
+
+
+@given(st.floats(0, 1e7))
+def test_whenever_a_connection_was_used_last_its_end_is_one_moment(used: float) -> None:
+    """Moments are floats: what is a minute later need not be a minute earlier, seen from there."""
+    loop: Any = Moment(used)
+    connection, below = HttpConnection(loop), Still()
+    connection.connection_made(below)
+    connections = Connections(Dialer("http://127.0.0.1:9"))
+    connections.keep(connection, loop)
+    (loop.moment, close, args) = loop.timers.pop()
+    assert loop.moment == used + KEEPALIVE
+    close(*args)
+    assert below.aborted
+    assert loop.timers == []

@@ -25,7 +25,7 @@ async def pieces(*script: float | bytes) -> AsyncIterator[bytes]:
 
 
 def read(
-    *script: float | bytes, length: int | None = None, total: bool = False, remaining: float = 10.0, **request: object
+    *script: float | bytes, total: bool = False, remaining: float = 10.0, **request: object
 ) -> tuple[bytes | str, float]:
     """What comes of an answer, or what is said of it, and after how many seconds."""
     clock = VirtualClock()
@@ -35,7 +35,7 @@ def read(
         pace = Pace(ApiRequest("GET", "/x", **request), remaining, total=total)  # type: ignore[arg-type]
         try:
             async with pace.limit:
-                found.append(await pace.read(pieces(*script), length))
+                found.append(await pace.read(pieces(*script)))
         except TimeoutError:
             found.append(pace.describe(SERVER))
 
@@ -73,9 +73,3 @@ def test_a_time_for_everything_is_one_whatever_comes() -> None:
     patience = Timeouts(begin=60.0, silence=30.0)
     assert read(*[4.0, b"x" * SLOWEST_RATE] * 5, total=True)[1] == 10.0
     assert read(*[4.0, b"x"] * 5, total=True, patience=patience)[1] == 10.0
-
-
-def test_what_is_whole_is_waited_for_no_more() -> None:
-    """The end of a body that came whole may be late; that is no silence of the server."""
-    assert read(9.9, b"abc", length=3)[0] == b"abc"
-    assert read(b"", length=0) == (b"", 0.0)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +15,18 @@ import trustme
 from kopylite.client.config import ClientConfig
 from kopylite.client.credentials import CachedCredentials, ClientIdentity, StaticCredentials, bearer, token_file
 from kopylite.client.tls import TlsSettings
-from kopylite.client.transport import AiohttpTransport
+from kopylite.client.transport import HttpTransport
 from kopylite.client.verbs import ApiRequest
 from kopylite.clock import Clock, SystemClock
 from kopylite.errors import ConnectionFailed, KubeconfigError, RequestTimeout, StreamBroken
 from kopylite.observers import ClientObserver
-from tests.unit.client.scripted import Received, ScriptedServer, answer, chunked, reset
+from tests.unit.client.scripted import Hurried, Received, ScriptedServer, answer, chunked, reset
 
 GET = ApiRequest("GET", "/api/v1/nodes/a%2Fb", {"fieldManager": "me", "x": "a b"})
 POST = ApiRequest("POST", "/api/v1/nodes", body=b'{"a":1}', content_type="application/json")
 
 
-Opener = Callable[..., AiohttpTransport]
+Opener = Callable[..., HttpTransport]
 
 
 class Observer(ClientObserver):
@@ -38,29 +39,22 @@ class Observer(ClientObserver):
         self.seen.append((method, code))
 
 
-class Hurried(SystemClock):
-    """Its waiting between attempts is over at once, so that limits can be long."""
-
-    async def sleep(self, seconds: float) -> None:
-        await anyio.lowlevel.checkpoint()
-
-
 @pytest.fixture
-async def opened() -> AsyncIterator[list[AiohttpTransport]]:
-    transports: list[AiohttpTransport] = []
+async def opened() -> AsyncIterator[list[HttpTransport]]:
+    transports: list[HttpTransport] = []
     yield transports
     for transport in transports:
         await transport.aclose()
 
 
 @pytest.fixture
-def open_to(opened: list[AiohttpTransport]) -> Opener:
+def open_to(opened: list[HttpTransport]) -> Opener:
     """Makes a transport that is closed at the end."""
 
     def make(
         server: str, observer: ClientObserver | None = None, clock: Clock | None = None, **settings: Any
-    ) -> AiohttpTransport:
-        transport = AiohttpTransport(ClientConfig(server, **settings), observer=observer, clock=clock or Hurried())
+    ) -> HttpTransport:
+        transport = HttpTransport(ClientConfig(server, **settings), observer=observer, clock=clock or Hurried())
         opened.append(transport)
         return transport
 
@@ -426,8 +420,9 @@ class SocksProxy:
 
     @staticmethod
     async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while chunk := await reader.read(65536):
-            writer.write(chunk)
+        with suppress(ConnectionResetError):
+            while chunk := await reader.read(65536):
+                writer.write(chunk)
         writer.close()
 
 
@@ -451,4 +446,4 @@ async def test_a_socks_proxy_resolves_names_and_checks_the_user(open_to: Opener,
 def test_a_socks_proxy_without_its_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kopylite.client.socks.find_spec", lambda name: None)
     with pytest.raises(KubeconfigError, match=r"pip install 'kopylite\[socks\]'"):
-        AiohttpTransport(ClientConfig("https://example.com", proxy="socks5://127.0.0.1:9"))
+        HttpTransport(ClientConfig("https://example.com", proxy="socks5://127.0.0.1:9"))

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from kopylite import AlreadyExists, ApiError, Client, Kind, TransportError, Unstructured
-from kopylite.client import AiohttpTransport, LineSplitter, ListWatch, ResourceInfo, decode_event, load_config
+from kopylite.client import HttpTransport, LineSplitter, ListWatch, ResourceInfo, decode_event, load_config
 from kopylite.devcluster.faults import Fault, concerns
 from kopylite.errors import UsageError
 from kopylite.testing import EmbeddedCluster
@@ -103,7 +103,7 @@ async def test_events_come_late_or_twice_or_the_watch_ends_instead(cluster: Embe
         await client.create(a_config_map(name))
     splitter = LineSplitter()
     with anyio.fail_after(10):
-        async with AiohttpTransport(load_config(str(cluster.kubeconfig))) as transport:
+        async with HttpTransport(load_config(str(cluster.kubeconfig))) as transport:
             lists = ListWatch(transport, ResourceInfo(ConfigMap, "configmaps", True), "default")
             async with lists.watch(resource_version=version, timeout_seconds=9) as stream:
                 async for chunk in stream.chunks():

@@ -13,7 +13,7 @@ import pytest
 
 from kopylite import App, Context, Kind, Request, Unstructured
 from kopylite.client import ApiRequest, Client, load_config
-from kopylite.client.transport import AiohttpTransport
+from kopylite.client.transport import HttpTransport
 from kopylite.devcluster.faultproxy import FaultProxy
 from kopylite.devcluster.relay import JSON
 from kopylite.errors import ApiError, StreamBroken
@@ -44,11 +44,11 @@ async def test_a_write_whose_answer_is_lost_has_happened(
         assert fault.hits == 1
         assert await client.live.find(CONFIG_MAP, "a", namespace=namespace) is not None
     config = replace(load_config(str(proxy.kubeconfig)), user_agent="tester/1")
-    async with AiohttpTransport(config) as transport:
+    async with HttpTransport(config) as transport:
         body = json.dumps(config_map("b", namespace, size="1")).encode()
         path = f"/api/v1/namespaces/{namespace}/configmaps"
         assert (await transport.request(ApiRequest("POST", path, body=body, content_type=JSON))).status == 201
-    async with AiohttpTransport(load_config(str(cluster.kubeconfig))) as transport:
+    async with HttpTransport(load_config(str(cluster.kubeconfig))) as transport:
         answer = await transport.request(ApiRequest("GET", f"/api/v1/namespaces/{namespace}/configmaps/b"))
     assert b'"manager":"tester"' in answer.body.replace(b" ", b"")  # the writer is the client, and not the proxy
 
@@ -110,7 +110,7 @@ async def test_an_operator_behind_it_meets_watches_that_are_cut_late_and_expired
 
 async def test_who_has_no_token_is_refused(proxy: FaultProxy, cluster: Cluster) -> None:
     config = load_config(str(proxy.kubeconfig), anonymous=True)
-    async with AiohttpTransport(config) as transport:
+    async with HttpTransport(config) as transport:
         answer = await transport.request(ApiRequest("GET", "/api/v1/secrets"), timeout=10)
     assert answer.status == 401
     assert b"secret" not in answer.body.lower()

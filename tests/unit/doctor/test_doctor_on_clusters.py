@@ -299,11 +299,11 @@ async def test_a_server_that_says_nothing_is_not_waited_for_longer_than_told() -
         port = listener.extra(anyio.abc.SocketAttribute.local_port)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(listener.serve, say_nothing)
-            from kopylite.client import AiohttpTransport, ClientConfig
+            from kopylite.client import ClientConfig, HttpTransport
 
             for scheme, step in (("http", "api"), ("https", "tls")):
                 config = ClientConfig(f"{scheme}://127.0.0.1:{port}", source="test")
-                async with AiohttpTransport(config) as transport:
+                async with HttpTransport(config) as transport:
                     with anyio.fail_after(10):
                         contact = await reach(config, transport, 0.3, SYSTEM_CLOCK)
                 assert contact.failed == step

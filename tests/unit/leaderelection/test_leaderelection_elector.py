@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
-from kopylite.client import AiohttpTransport, Client, LiveClient, load_config
+from kopylite.client import Client, HttpTransport, LiveClient, load_config
 from kopylite.client.api import Api
 from kopylite.errors import NotLeader
 from kopylite.leaderelection import LEASE, Elector, FencedTransport, LeaseSettings
@@ -28,8 +28,8 @@ def settings(**times: Any) -> LeaseSettings:
 
 
 @pytest.fixture
-async def transport(embedded_cluster: EmbeddedCluster) -> AsyncIterator[AiohttpTransport]:
-    async with AiohttpTransport(load_config(str(embedded_cluster.kubeconfig))) as transport:
+async def transport(embedded_cluster: EmbeddedCluster) -> AsyncIterator[HttpTransport]:
+    async with HttpTransport(load_config(str(embedded_cluster.kubeconfig))) as transport:
         client = LiveClient(Api(transport))
         for kind in (LEASE, CONFIG_MAP):
             await client.delete(kind, KEY)
@@ -55,12 +55,12 @@ class Work:
             self.runs = False
 
 
-async def stored(transport: AiohttpTransport) -> dict[str, Any]:
+async def stored(transport: HttpTransport) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(await Api(transport).get(LEASE, KEY))["spec"]
     return found
 
 
-async def test_one_leads_and_hands_over_in_order(transport: AiohttpTransport) -> None:
+async def test_one_leads_and_hands_over_in_order(transport: HttpTransport) -> None:
     first, second = Elector(settings(), "one", transport), Elector(settings(), "two", transport)
     work, other = Work(), Work()
     async with anyio.create_task_group() as tasks:
@@ -81,7 +81,7 @@ async def test_one_leads_and_hands_over_in_order(transport: AiohttpTransport) ->
     assert (spec["holderIdentity"], spec["leaseDurationSeconds"], spec["leaseTransitions"]) == ("", 1, 1)
 
 
-async def test_what_ends_with_an_error_or_is_cancelled_gives_its_lease_back(transport: AiohttpTransport) -> None:
+async def test_what_ends_with_an_error_or_is_cancelled_gives_its_lease_back(transport: HttpTransport) -> None:
     async def fail() -> None:
         raise ValueError("broken")
 
@@ -96,7 +96,7 @@ async def test_what_ends_with_an_error_or_is_cancelled_gives_its_lease_back(tran
     assert (await stored(transport))["holderIdentity"] == ""
 
 
-async def test_a_leader_that_is_deposed_stops_and_campaigns_again(transport: AiohttpTransport) -> None:
+async def test_a_leader_that_is_deposed_stops_and_campaigns_again(transport: HttpTransport) -> None:
     elector, work, client = Elector(settings(), "one", transport), Work(), LiveClient(Api(transport))
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(elector.run, work)
@@ -112,7 +112,7 @@ async def test_a_leader_that_is_deposed_stops_and_campaigns_again(transport: Aio
 
 
 async def test_no_write_passes_the_fence_of_who_does_not_lead_also_of_work_that_heeds_nothing(
-    transport: AiohttpTransport, caplog: pytest.LogCaptureFixture
+    transport: HttpTransport, caplog: pytest.LogCaptureFixture
 ) -> None:
     elector = Elector(settings(), "one", transport)
     client = Client(FencedTransport(transport, elector.fence))
@@ -143,7 +143,7 @@ async def test_no_write_passes_the_fence_of_who_does_not_lead_also_of_work_that_
 
 
 async def test_a_write_that_was_waiting_for_its_connection_when_the_fence_closed_is_not_sent(
-    transport: AiohttpTransport,
+    transport: HttpTransport,
 ) -> None:
     """The last question is asked when the first byte is about to be written."""
     elector = Elector(settings(), "one", transport)
@@ -168,7 +168,7 @@ async def test_a_write_that_was_waiting_for_its_connection_when_the_fence_closed
 
 
 async def test_a_lease_is_not_given_back_while_a_write_has_no_answer(
-    transport: AiohttpTransport, caplog: pytest.LogCaptureFixture
+    transport: HttpTransport, caplog: pytest.LogCaptureFixture
 ) -> None:
     elector, work = Elector(settings(), "one", transport), Work()
     with caplog.at_level(logging.WARNING):

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from kopylite.app import App
 from kopylite.cache import Phase
-from kopylite.client import AiohttpTransport, ClientConfig
+from kopylite.client import ClientConfig, HttpTransport
 from kopylite.controller import channel, periodic, watch
 from kopylite.errors import ConnectionFailed, KopyliteError, KubeconfigError, RegistrationError, UsageError
 from kopylite.manager import Manager, Options
@@ -109,7 +109,7 @@ async def test_there_is_a_connection_for_each_worker(
 ) -> None:
     made: list[ClientConfig] = []
 
-    class Spy(AiohttpTransport):
+    class Spy(HttpTransport):
         def __init__(self, config: ClientConfig, **settings: Any) -> None:
             made.append(config)
             super().__init__(config, **settings)

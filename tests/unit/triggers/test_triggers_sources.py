@@ -12,7 +12,7 @@ import pytest
 from kopylite.cache import SharedCache
 from kopylite.client.config import ClientConfig
 from kopylite.client.resources import Resources
-from kopylite.client.transport import AiohttpTransport
+from kopylite.client.transport import HttpTransport
 from kopylite.objects import Kind, ObjectKey
 from kopylite.reconcile import Request
 from kopylite.reconcile.chains import ChangeReason
@@ -59,7 +59,7 @@ class Asked:
 async def with_cache(scenario: Callable[[FaultServer, SharedCache, anyio.abc.TaskGroup], Awaitable[None]]) -> None:
     server = FaultServer()
     server.put("a", x=1)
-    async with server.running(), AiohttpTransport(ClientConfig(server=server.url)) as transport:
+    async with server.running(), HttpTransport(ClientConfig(server=server.url)) as transport:
         cache = SharedCache(transport, Resources(transport))
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(cache.run)
