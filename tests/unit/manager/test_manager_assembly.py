@@ -121,3 +121,29 @@ def test_the_metrics_know_the_tasks_the_leases_and_the_queues_from_the_start() -
     text = metrics.exposition()[0].decode()
     for name in ("shop-free", "shop-led"):
         assert f'workqueue_depth{{controller="{name}",name="{name}",priority="0"}} 0.0' in text
+
+
+def test_an_app_with_a_webhook_of_any_kind_has_what_answers_it() -> None:
+    judging, plain = App("judging"), the_app("plain")
+
+    @judging.validator(THING)
+    async def judge(ctx: Context, review: object) -> None: ...
+
+    assert [app.name for app, _ in assembled(judging, plain).webhooks] == ["judging"]
+
+
+def test_a_check_of_an_app_sees_its_state_and_is_named_as_the_cause() -> None:
+    app, seen = the_app(), list[tuple[str, ...]]()
+
+    @app.health("database")
+    async def database(ctx: Context) -> str | None:
+        seen.append(ctx.reasons)
+        return "gone"
+
+    checks = assembled(app).checks[0]
+
+    async def main() -> None:
+        assert await checks.ask("health", ["database"]) == {"database": "gone"}
+
+    VirtualClock().run(main)
+    assert seen == [("database",)]
