@@ -21,6 +21,7 @@ from kopylite.controller.worker import LoopTurn, Shift, Worker
 from kopylite.errors import UsageError
 from kopylite.objects import Unstructured
 from kopylite.observers import QueueObserver, ReconcileObserver
+from kopylite.reconcile.chains import ChangeReason
 from kopylite.reconcile.context import Environment
 from kopylite.reconcile.request import Request
 from kopylite.reconcile.threads import THREADS, Threads
@@ -115,6 +116,7 @@ class Controller:
         self._in_scope = in_scope
         self.pauses = Pauses(spec.name, self._admit, environment.clock, told=spec.paused_condition)
         self._shard = environment.shard
+        self._writer = environment.writer
         self._queue: WorkQueue[Request] = WorkQueue(
             clock=environment.clock, rate_limiter=RateLimiter(spec.rate_limit), observer=queue_observer
         )
@@ -195,6 +197,10 @@ class Controller:
         """Ask for a run of `request`; the reasons of all asks until then are merged. Ignored when stopping."""
         if self._in_scope is not None and not self._in_scope(request):
             return
+        if type(reason) is ChangeReason:
+            run = self._writer(reason.to)
+            if run is not None and run.request == request and run.controller == self.name:
+                priority = min(priority, run.priority)  # what a run has done itself is no more urgent than it was
         self._reasons.add(request, reason)
         self._gate.add(request, priority)
 

@@ -136,7 +136,6 @@ class Worker:
         self._scope: anyio.CancelScope
         self._overdue = False
         self._request = Request("", "")
-        self._priority = 0
         self._began = 0.0
 
     @property
@@ -207,9 +206,8 @@ class Worker:
 
     def _begin(self, request: Request, priority: int, now: float) -> Context:
         reasons, causes = self._reasons.take(request)
-        self._context = context = Context(self._environment, request, reasons, causes)
+        self._context = context = Context(self._environment, request, reasons, causes, priority)
         self._request = request
-        self._priority = priority
         self._began = now
         if self._timer is None and self._timeout is not None:
             self._watch_deadline(self._timeout)
@@ -225,7 +223,7 @@ class Worker:
         has_news = error is not None or context.step is not None
         if has_news:
             RUNNING.set(context)  # for the log lines about it
-        self._settler.settle(context, request, self._priority, settlement, error, now - self._began, now)
+        self._settler.settle(context, request, context.priority, settlement, error, now - self._began, now)
         self._environment.on_run(context.step, now)
         if has_news:
             RUNNING.set(None)

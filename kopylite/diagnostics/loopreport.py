@@ -45,6 +45,10 @@ class LoopReport:
 
         return on_run
 
+    def writer(self, to: Version) -> ChainLink | None:
+        """The run that wrote a state of an object; None: none of this process, or long ago."""
+        return self._chains.writer(to)
+
     def watch(self, informer: Informer) -> None:
         """Look at the changes of an informer, where something is to be found out about its objects."""
         kind, changed = informer.scope.kind, self._loops.changed
@@ -66,7 +70,7 @@ class LoopReport:
 
     def written(self, kind: Kind, key: ObjectKey, uid: str, version: str) -> None:
         to = Version(uid, version)
-        if not self._chains.knows(to) and (step := self._step()) is not None:
+        if self._chains.writer(to) is None and (step := self._step()) is not None:
             self._chains.wrote(step, to)
 
     def deleted(self, kind: Kind, key: ObjectKey, uid: str, version: str = "") -> None:
@@ -82,5 +86,6 @@ class LoopReport:
         if context is None:
             return None
         if context.step is None:
-            context.step = self._chains.step(context.controller, context.causes)
+            run = context.controller, context.request, context.priority
+            context.step = self._chains.step(*run, context.causes)
         return context.step

@@ -337,6 +337,7 @@ class _Workshop(msgspec.Struct, frozen=True):
         environment = msgspec.structs.replace(
             self._environment(parts, spec.name, client, numbers.called),
             on_run=on_run,
+            writer=self.loops.writer,
             kind=kind_of(spec.kind),
             shard=shard,
         )

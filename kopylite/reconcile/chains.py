@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple, TypeVar
 
+from kopylite.reconcile.request import Request
+
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -45,7 +47,7 @@ class ChainLink:
     """A run that wrote, as a step of a chain.
 
     Attributes:
-        controller: whose run it was.
+        controller, request, priority: whose run it was, for which key, and how urgent.
         causes: the states whose coming caused it; of one that others had a part in, what is known of them.
         depth: how many runs in a row before it were caused by such runs alone, and changed only what had been
             changed before. 0: something else caused it.
@@ -54,10 +56,12 @@ class ChainLink:
         progress: it wrote to an object for the first time, or deleted one: that can't go on for ever.
     """
 
-    __slots__ = ("causes", "controller", "depth", "length", "partner", "progress")
+    __slots__ = ("causes", "controller", "depth", "length", "partner", "priority", "progress", "request")
 
-    def __init__(self, controller: str, causes: Sequence[Version] = ()) -> None:
+    def __init__(self, controller: str, request: Request, priority: int, causes: Sequence[Version]) -> None:
         self.controller = controller
+        self.request = request
+        self.priority = priority
         self.causes = causes
         self.depth = 0
         self.length = 0
@@ -77,9 +81,9 @@ class Chains:
     def __len__(self) -> int:
         return len(self._steps)
 
-    def step(self, controller: str, causes: Sequence[Version]) -> ChainLink:
+    def step(self, controller: str, request: Request, priority: int, causes: Sequence[Version]) -> ChainLink:
         """The step that a run is, which writes for the first time. No causes: others had a part in it."""
-        step = ChainLink(controller, causes)
+        step = ChainLink(controller, request, priority, causes)
         before = [self._steps.get(cause) for cause in causes]
         for earlier in before:
             if earlier is None:  # somebody else's write
@@ -98,9 +102,9 @@ class Chains:
             _remember(self._written, to.uid, None, KNOWN_OBJECTS)
         _remember(self._steps, to, step, REMEMBERED)
 
-    def knows(self, to: Version) -> bool:
-        """Whether the state was written before: then a write that ends with it has changed nothing."""
-        return to in self._steps
+    def writer(self, to: Version) -> ChainLink | None:
+        """The run that wrote a state; None: nobody here. A write that ends with a known state has changed nothing."""
+        return self._steps.get(to)
 
 
 def _remember(known: dict[K, V], key: K, value: V, most: int) -> None:

@@ -47,6 +47,7 @@ class Environment(msgspec.Struct, frozen=True):
         on_forbidden: told of each run that failed because the API server refused something.
         on_call: told of each call of a map, periodic or channel function: its kind, its name, and how it ended.
         on_run: told of each run that ended: what it was in a chain of runs (None: it wrote nothing), and the time.
+        writer: the run that wrote a state of an object, if it was one of this process.
         kind: whose objects its requests name.
         shard: of which these objects are; None: there are no shards.
         state: what all parts of the App share.
@@ -60,6 +61,7 @@ class Environment(msgspec.Struct, frozen=True):
     on_forbidden: Callable[[Forbidden], None] = lambda error: None
     on_call: Callable[[str, str, str], None] = lambda what, name, result: None
     on_run: Callable[[ChainLink | None, float], None] = lambda step, now: None
+    writer: Callable[[Version], ChainLink | None] = lambda to: None
     kind: Kind | None = None
     shard: Shard | None = None
     state: SharedState = msgspec.field(default_factory=SharedState)
@@ -86,11 +88,13 @@ class Context:
         reasons: why this run happens, e.g. "Deployment changed", merged over all events since the last run. For
             logs and diagnosis only: never decide by it, since after a restart the reason is always the same.
         forgotten: async functions that the run called without `await`, with their lines: they make it fail.
-        causes: the states that caused this run, where nothing else did; for kopylite.
+        causes, priority: the states that caused this run, where nothing else did, and how urgent it is; for kopylite.
         step: what kopylite knows of this run's writes; None: there were none.
     """
 
-    __slots__ = ("_environment", "_id", "_log", "causes", "client", "forgotten", "reasons", "request", "step")
+    __slots__ = (
+        "_environment", "_id", "_log", "causes", "client", "forgotten", "priority", "reasons", "request", "step",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -98,9 +102,11 @@ class Context:
         request: Request,
         reasons: tuple[str, ...] = (),
         causes: tuple[Version, ...] = (),
+        priority: int = 0,
     ) -> None:
         self.client = environment.client
         self.causes = causes
+        self.priority = priority
         self.step: ChainLink | None = None
         self.request = request
         self.reasons = reasons

@@ -18,6 +18,7 @@ from kopylite.controller.reasons import MORE
 from kopylite.errors import ConnectionFailed, UsageError
 from kopylite.objects import Kind, Shard
 from kopylite.reconcile import Context, Environment, Request, Result, SyncContext
+from kopylite.reconcile.chains import ChainLink, ChangeReason, Version
 from kopylite.testing.clock import VirtualClock
 from kopylite.triggers import Enqueue
 
@@ -237,6 +238,41 @@ def test_cancelling_run_cancels_the_runs_and_leaves_nothing_running() -> None:
         assert world.controller.statistics().queue.running == 0
 
     world.clock.run(main)
+
+
+def test_what_a_run_wrote_itself_is_no_more_urgent_than_it_was() -> None:
+    """Else the second runs of the first keys of a long list come before the first runs of the others."""
+    own, others = Version("uid-a", "7"), Version("uid-a", "8")
+    written = {own: ChainLink("widget", A, -100, ())}
+    clock, began = VirtualClock(), list[tuple[Request, int]]()
+    c, d, e, f = (Request("default", name) for name in "cdef")
+
+    async def reconcile(ctx: Context, request: Request) -> Result | None:
+        began.append((request, ctx.priority))
+        return None
+
+    for name in ("widget", "other"):
+        controller = Controller(
+            ControllerSpec(name=name, kind=WIDGET, reconcile=reconcile),
+            Environment(name, cast("Client", None), clock=clock, writer=written.get),
+        )
+        controller.enqueue(c, "Widget created", -100)
+        controller.enqueue(A, ChangeReason.of("Widget updated", own))
+        controller.enqueue(B, ChangeReason.of("Widget updated", own))
+        controller.enqueue(d, ChangeReason.of("Widget updated", others))
+        controller.enqueue(e, ChangeReason.of("Widget updated", own), -200)
+        controller.enqueue(f, "Widget updated")
+
+        async def main(controller: Controller = controller) -> None:
+            async with anyio.create_task_group() as group:
+                group.start_soon(controller.run)
+                await anyio.sleep(1.0)
+                await controller.drain(1.0)
+
+        clock.run(main)
+    mine, foreign = dict(began[:6]), dict(began[6:])
+    assert mine == {A: -100, B: 0, c: -100, d: 0, e: -200, f: 0}  # for B, it is news
+    assert foreign == {A: 0, B: 0, c: -100, d: 0, e: -200, f: 0}  # so it is for another controller
 
 
 def test_active_runs_tell_what_is_stuck_since_when_and_why() -> None:

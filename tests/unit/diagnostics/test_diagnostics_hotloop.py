@@ -24,8 +24,10 @@ from kopylite.diagnostics.hotloop import (
 from kopylite.objects import Kind
 from kopylite.reconcile import chains as chains_module
 from kopylite.reconcile.chains import ChainLink, Chains, Version
+from kopylite.reconcile.request import Request
 
 SHOP = Kind("example.com/v1", "Shop")
+KEY = Request("default", "a")
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
@@ -61,7 +63,7 @@ class World:
 
     def run(self, causes: Iterable[Version], writes: dict[str, object], controller: str = "shop") -> list[Version]:
         """A run that was caused by these changes (none: by something else) and writes these objects."""
-        step = self.chains.step(controller, tuple(causes)) if writes else None
+        step = self.chains.step(controller, KEY, 0, tuple(causes)) if writes else None
         versions = [self.write(name, body, step) for name, body in writes.items()]
         told = self.loops.controller(controller).ran(step, self.now)
         if told is not None:
@@ -248,7 +250,7 @@ def test_a_chain_is_as_deep_as_the_runs_that_nothing_else_caused(turns: list[tup
     for foreign, name, writes in turns:
         if foreign or not causes:
             causes, depth = [world.write("other", {})], -1
-        step = world.chains.step("shop", tuple(causes))
+        step = world.chains.step("shop", KEY, 0, tuple(causes))
         assert step.depth == depth + 1
         if not writes:
             causes = []
