@@ -32,8 +32,9 @@ is unknown. What has a reason in common and means something else is told apart b
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
+
+import msgspec
 
 from kopylite.boundary import json_object, printable, seconds_to_wait
 
@@ -66,8 +67,7 @@ class ForgottenAwait(UsageError):
     """An async function was called without `await`, so nothing of it was done; the message has function and line."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
+class Cause(msgspec.Struct, frozen=True):
     """One entry of `details.causes`: what is wrong (`reason`, `message`) and where (`field`)."""
 
     reason: str

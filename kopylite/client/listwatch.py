@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+import msgspec
 
 from kopylite.client import verbs
 from kopylite.client.retries import retry_after
@@ -105,7 +107,8 @@ def will_not_divide(request: ApiRequest, answer: bytes) -> bool:
 
 def undivided(request: ApiRequest) -> ApiRequest:
     """The same, for all shards."""
-    return replace(request, params={name: text for name, text in request.params.items() if name != SHARD_SELECTOR})
+    params = {name: text for name, text in request.params.items() if name != SHARD_SELECTOR}
+    return msgspec.structs.replace(request, params=params)
 
 
 def refusal(error: ApiError, request: ApiRequest) -> ApiError | KindNotFound:

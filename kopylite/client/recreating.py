@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any, Literal
 
 import msgspec
@@ -66,7 +65,7 @@ class Recreation(msgspec.Struct, frozen=True):
         key, metadata = key_of(stored), stored["metadata"]
         uid = metadata["uid"]
         try:  # what the server looks at before it looks for the name
-            await self.api.create(kind, key.namespace, desired, replace(options, dry_run=True))
+            await self.api.create(kind, key.namespace, desired, msgspec.structs.replace(options, dry_run=True))
         except AlreadyExists:
             pass
         except Invalid:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal
 from urllib.parse import quote
+
+import msgspec
 
 from kopylite.errors import UsageError
 from kopylite.objects import Kind, ObjectKey
@@ -36,11 +37,8 @@ PAGE_SIZE = 500
 # What is the same in a URL.
 _PLAIN = re.compile(r"[A-Za-z0-9._~-]+").fullmatch
 
-_NO_PARAMS: Mapping[str, str] = {}
 
-
-@dataclass(frozen=True, slots=True)
-class Timeouts:
+class Timeouts(msgspec.Struct, frozen=True):
     """How long an answer may take, in seconds.
 
     Attributes:
@@ -60,8 +58,7 @@ BULK = Timeouts(silence=30.0)
 WHOLE = Timeouts(begin=70.0, silence=30.0)
 
 
-@dataclass(frozen=True, slots=True)
-class ApiRequest:
+class ApiRequest(msgspec.Struct, frozen=True):
     """One HTTP request to the API server.
 
     Attributes:
@@ -76,8 +73,8 @@ class ApiRequest:
 
     method: str
     path: str
-    params: Mapping[str, str] = field(default_factory=lambda: _NO_PARAMS)
-    body: bytes | None = field(default=None, repr=False)
+    params: Mapping[str, str] = msgspec.field(default_factory=dict)
+    body: bytes | None = None
     content_type: str | None = None
     accept: str = JSON
     patience: Timeouts = SMALL
@@ -96,9 +93,10 @@ class ApiRequest:
         """Method and path: safe to log, since secrets can only stand in query, headers and body."""
         return f"{self.method} {self.path}"
 
+    __repr__ = __str__
 
-@dataclass(frozen=True, slots=True)
-class ResourceInfo:
+
+class ResourceInfo(msgspec.Struct, frozen=True):
     """A Kind with what a URL needs of it: the plural name and the scope, both known."""
 
     kind: Kind
@@ -142,8 +140,7 @@ def version_path(api_version: str) -> str:
 SHARD_SELECTOR = "shardSelector"
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(msgspec.Struct, frozen=True):
     """Which objects of a collection: by label selector and field selector, in the server's syntax.
 
     `shards` is one, too, and many servers send everything all the same: so it is for reads alone.
@@ -167,8 +164,7 @@ class Selection:
 EVERYTHING = Selection()
 
 
-@dataclass(frozen=True, slots=True)
-class WriteOptions:
+class WriteOptions(msgspec.Struct, frozen=True):
     """What every write may carry.
 
     Attributes:
@@ -199,8 +195,7 @@ class WriteOptions:
 PLAIN = WriteOptions()
 
 
-@dataclass(frozen=True, slots=True)
-class Preconditions:
+class Preconditions(msgspec.Struct, frozen=True):
     """What must hold for a delete to happen, and how it happens. None leaves a choice to the server.
 
     Attributes:

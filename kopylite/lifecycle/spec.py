@@ -5,8 +5,9 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
 
 from kopylite.boundary import name_of
 from kopylite.checks import require_flag, require_seconds, require_text
@@ -36,8 +37,7 @@ _CHECK_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 RESERVED = ("event-loop", "running", "watch-", "workers-", "lease-", "informer-", "controller-", "shard-", "shards-")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskSpec:
+class TaskSpec(msgspec.Struct, frozen=True, kw_only=True):
     """A function that runs beside the reconciles.
 
     Args:
@@ -65,8 +65,7 @@ class TaskSpec:
         require_flag(self.fatal, f"task {self.name!r}: fatal")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LifecycleHook:
+class LifecycleHook(msgspec.Struct, frozen=True, kw_only=True):
     """A function that is called at the start, at the end, or (a lifespan) both.
 
     Args:
@@ -97,8 +96,7 @@ class LifecycleHook:
         return f"{self.stage} {name_of(self.function)!r}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckSpec:
+class CheckSpec(msgspec.Struct, frozen=True, kw_only=True):
     """A check behind /healthz ("health") or /readyz ("ready").
 
     Args:
@@ -131,14 +129,13 @@ class CheckSpec:
         _require_one_argument(self.function, where, form)
 
 
-@dataclass(slots=True)
-class LifePlan:
+class LifePlan(msgspec.Struct):
     """All that an App has besides its controllers, in the order of declaration."""
 
-    tasks: list[TaskSpec] = field(default_factory=list)
-    hooks: list[LifecycleHook] = field(default_factory=list)
-    checks: list[CheckSpec] = field(default_factory=list)
-    collectors: list[Any] = field(default_factory=list)
+    tasks: list[TaskSpec] = msgspec.field(default_factory=list)
+    hooks: list[LifecycleHook] = msgspec.field(default_factory=list)
+    checks: list[CheckSpec] = msgspec.field(default_factory=list)
+    collectors: list[Any] = msgspec.field(default_factory=list)
 
     def require_new(self, app: str, tasks: Iterable[TaskSpec] = (), checks: Iterable[CheckSpec] = ()) -> None:
         """Refuse names that are taken.

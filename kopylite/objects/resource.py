@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from datetime import datetime
 from types import NoneType
 from typing import Any, ClassVar, Generic, Literal, TypedDict, TypeVar, Unpack, get_args, get_origin
 
+import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import PydanticUndefined
 
@@ -65,8 +66,7 @@ class ResourceOptions(TypedDict, total=False):
     foreign: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Declaration:
+class Declaration(msgspec.Struct, frozen=True):
     """What the class keywords of a CustomResource say.
 
     Args:
@@ -109,7 +109,7 @@ class Declaration:
     scale: Scale | None = None
     status_subresource: bool | None = None
     rules: tuple[Rule, ...] = ()
-    annotations: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = msgspec.field(default_factory=dict)
     foreign: bool = False
 
     @property
@@ -199,9 +199,7 @@ class CustomResource(ApiModel, Generic[SpecT, StatusT]):
 
 def _declare(cls: type[CustomResource[Any, Any]], options: ResourceOptions) -> Declaration:
     inherited = cls.declaration
-    values: dict[str, Any] = (
-        {} if inherited is None else {f.name: getattr(inherited, f.name) for f in fields(inherited)}
-    )
+    values: dict[str, Any] = {} if inherited is None else msgspec.structs.asdict(inherited)
     unknown = sorted(set(options) - set(ResourceOptions.__annotations__))
     if unknown:
         raise RegistrationError(

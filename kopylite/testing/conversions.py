@@ -6,7 +6,7 @@ import gc
 import importlib.util
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -121,7 +121,8 @@ class _Law:
 
     def __init__(self, specs: Sequence[ConverterSpec]) -> None:
         self._written: list[str] = []
-        self._conversions = Conversions([replace(spec, function=self._watched(spec.function)) for spec in specs])
+        watched = [msgspec.structs.replace(spec, function=self._watched(spec.function)) for spec in specs]
+        self._conversions = Conversions(watched)
         [versions] = self._conversions.kinds.values()
         self.versions: dict[str, DeclaredVersion] = {kind_of(version).api_version: version for version in versions}
         self.classes = [each for each in versions if isinstance(each, type) and issubclass(each, CustomResource)]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, TypedDict
+
+import msgspec
 
 from kopylite.boundary import name_of
 from kopylite.checks import require_seconds
@@ -39,8 +40,7 @@ class HookOptions(TypedDict, total=False):
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WebhookSpec:
+class WebhookSpec(msgspec.Struct, frozen=True, kw_only=True):
     """One validator or mutator.
 
     Args:
@@ -108,8 +108,7 @@ class WebhookSpec:
         return operation in self.operations and below
 
 
-@dataclass(frozen=True, slots=True, weakref_slot=True)
-class ConverterSpec:
+class ConverterSpec(msgspec.Struct, frozen=True, weakref=True):
     """One converter between the storage version of a kind and others.
 
     Args:
