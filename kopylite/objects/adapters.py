@@ -242,8 +242,9 @@ def meta_of(obj: Any) -> dict[str, Any]:
 
 def identity_of(obj: Any) -> dict[str, Any]:
     """`uid` and `resourceVersion` of an object, as in its metadata; "" where it has none."""
-    if isinstance(obj, CustomResource):
-        return {"uid": obj.metadata.uid, "resourceVersion": obj.metadata.resource_version}
+    metadata = getattr(obj, "metadata", None)
+    if type(metadata) is ObjectMeta:  # pydantic's isinstance() of the object itself takes longer than all of this
+        return {"uid": metadata.uid, "resourceVersion": metadata.resource_version}
     metadata = meta_of(obj)
     return {name: metadata.get(name) or "" for name in ("uid", "resourceVersion")}
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, MutableMapping
+from functools import lru_cache
 from typing import Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, TypeAdapter
@@ -54,14 +55,14 @@ def set_foreign_owner_references(obj: BaseModel, entries: list[Any]) -> None:
     raise ObjectError(f"cannot write owner references into a {type(obj).__qualname__}: it has no metadata for them")
 
 
-# Not written as a union where it is asked for: that would be made anew each time, and each read and write asks.
-_OWN = (Unstructured, BaseModel, type)
-
-
 def is_foreign(obj: Any) -> bool:
     """Whether an object is to be taken by the wire form that it shows."""
-    cls = type(obj)
-    if cls is dict or cls is Unstructured or isinstance(obj, _OWN) or is_client_model(cls):
+    return _is_foreign(type(obj))  # type: ignore[arg-type]  # mypy takes a class for something without a hash
+
+
+@lru_cache(maxsize=1024)  # each read and write asks more than once, and pydantic's isinstance() is no cheap one
+def _is_foreign(cls: type) -> bool:
+    if cls is dict or issubclass(cls, (Unstructured, BaseModel, type)) or is_client_model(cls):
         return False
     return isinstance(getattr(cls, "raw", None), property) or callable(getattr(cls, "to_dict", None))
 

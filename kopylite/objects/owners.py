@@ -107,7 +107,9 @@ def controller_of(obj: Any) -> OwnerReference | None:
 
 def _set(owner: Any, obj: Any, reference: OwnerReference, *, adopt: bool) -> None:
     _check_scope(owner, obj, reference)
-    entries = _entries(obj)
+    entries, wanted = _entries(obj), reference.to_dict()
+    if entries == [wanted]:
+        return  # as nearly all are
     place: int | None = None
     for index, entry in enumerate(entries):
         try:
@@ -128,9 +130,9 @@ def _set(owner: Any, obj: Any, reference: OwnerReference, *, adopt: bool) -> Non
                 error.earlier = True
             raise error
     if place is None:
-        _write(obj, [*entries, reference.to_dict()])
-    elif entries[place] != reference.to_dict():
-        _write(obj, [*entries[:place], reference.to_dict(), *entries[place + 1 :]])
+        _write(obj, [*entries, wanted])
+    elif entries[place] != wanted:
+        _write(obj, [*entries[:place], wanted, *entries[place + 1 :]])
 
 
 def _same_name(a: OwnerReference, b: OwnerReference) -> bool:

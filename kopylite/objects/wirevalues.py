@@ -26,6 +26,8 @@ from kopylite.errors import EncodeError
 from kopylite.objects.quantity import Quantity
 from kopylite.objects.wireformats import write_duration, write_number, write_time
 
+# Values of these types are JSON as they are.
+_PLAIN = frozenset({bool, type(None)})
 _AS_TEXT = (UUID, PurePath, IPv4Address, IPv4Network, IPv6Address, IPv6Network)
 
 
@@ -99,11 +101,15 @@ def _convert_dict(value: Mapping[Any, Any]) -> dict[str, Any]:
     result: Any = value if isinstance(value, dict) else dict(value)
     changed = result is not value
     for key, inner in list(result.items()) if changed else result.items():
-        if type(inner) is str and type(key) is str and inner.isascii() and key.isascii():
-            continue  # most are
-        text = key if type(key) is str and key.isascii() else _key(key)
+        kind = type(inner)
+        if type(key) is str and key.isascii():
+            if inner.isascii() if kind is str else kind in _PLAIN:
+                continue  # most are
+            text = key
+        else:
+            text = _key(key)
         try:
-            new = _convert(inner)
+            new = _convert_dict(inner) if kind is dict else _convert(inner)
         except _Refused as refused:
             refused.steps.append(str(key))
             raise
@@ -121,7 +127,7 @@ def _convert_list(value: Any) -> list[Any]:
     changed = result is not value
     for index, inner in enumerate(result):
         try:
-            new = _convert(inner)
+            new = _convert_dict(inner) if type(inner) is dict else _convert(inner)
         except _Refused as refused:
             refused.steps.append(index)
             raise
