@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from datetime import timedelta
 
@@ -10,6 +11,16 @@ from kopylite.errors import RegistrationError, UsageError
 
 # Of seconds, 32 years: more than a timer needs, and less than what some event loops overflow at.
 LARGEST = 1e9
+
+
+# Of objects of most kinds: a DNS subdomain.
+_LONGEST_NAME = 253
+_NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*").fullmatch
+
+
+def is_object_name(text: str) -> bool:
+    """Whether an object of any kind may have the name: up to 253 lower-case letters, digits, inner dashes and dots."""
+    return len(text) <= _LONGEST_NAME and _NAME(text) is not None
 
 
 # Each shard is a Lease that is renewed every two seconds.

@@ -8,13 +8,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
-from kopylite.checks import nearest
+from kopylite.checks import is_object_name, nearest
 from kopylite.errors import UsageError
 
 PREFIX = "KOPYLITE_"
 # What Kubernetes puts into every pod of a namespace that has a Service named kopylite or kopylite-something.
 _OF_A_SERVICE = re.compile(r".*_(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT(_\d+_(TCP|UDP|SCTP)(_(ADDR|PORT|PROTO))?)?)")
-_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
 _NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
@@ -204,6 +203,6 @@ def selector(text: str) -> str:
 
 def name(text: str) -> str:
     """The name of an object: a DNS subdomain."""
-    if len(text) > 253 or not _NAME.fullmatch(text):
+    if not is_object_name(text):
         raise ValueError(f"{text!r} is no name: up to 253 lower-case letters, digits, inner dashes and dots")
     return text

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kopylite.checks import require_seconds, require_text
+from kopylite.boundary import show
+from kopylite.checks import is_object_name, require_seconds, require_text
 from kopylite.errors import UsageError
 
 # client-go's own, which every component of Kubernetes uses.
@@ -29,7 +30,7 @@ class LeaseSettings:
         labels: that each claim puts on the Lease; others stay.
 
     Raises:
-        UsageError: a time is out of its range, or name or namespace is missing.
+        UsageError: a time is out of its range, or name or namespace is missing or none.
     """
 
     name: str
@@ -44,6 +45,16 @@ class LeaseSettings:
             require_text(getattr(self, option), f"lease {option}", error=UsageError)
             if not getattr(self, option):
                 raise UsageError(f"leader election needs the {option} of its Lease")
+        if not is_object_name(self.name):
+            raise UsageError(
+                f"lease name {show(self.name)}: a Lease has a name of up to 253 lower-case letters, digits, inner "
+                "dashes and dots; it is the App's where lease_name (--lease-name) gives no other"
+            )
+        if not is_object_name(self.namespace) or "." in self.namespace or len(self.namespace) > 63:
+            raise UsageError(
+                f"lease namespace {show(self.namespace)}: a namespace has a name of up to 63 lower-case letters, "
+                "digits and inner dashes"
+            )
         for option in ("lease_duration", "renew_deadline", "retry_period"):
             require_seconds(getattr(self, option), option, error=UsageError)
         if self.lease_duration != int(self.lease_duration):

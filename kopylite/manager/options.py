@@ -75,8 +75,8 @@ class Options:
 
             check_url(self.webhook_url)
         LeaseSettings(
-            name=self.lease_name or "-",
-            namespace=self.lease_namespace or "-",
+            name=self.lease_name or "the-app",
+            namespace=self.lease_namespace or "its-own",
             lease_duration=self.lease_duration,
             renew_deadline=self.renew_deadline,
             retry_period=self.retry_period,

@@ -29,3 +29,13 @@ def test_a_leader_has_two_tries_before_its_deadline_each_of_a_second_at_least() 
     assert LeaseSettings(name="a", namespace="b").request_timeout == 5
     assert LeaseSettings(name="a", namespace="b", renew_deadline=1.5, retry_period=0.2).request_timeout == 1
     assert str(LeaseSettings(name="a", namespace="b")) == "b/a"
+
+
+@pytest.mark.parametrize("name", ["A", "a_b", "-a", "a-", "a..b", "a b", "a\nb", "ä", "a" * 254])
+def test_a_lease_has_a_name_that_an_object_may_have(name: str) -> None:
+    with pytest.raises(UsageError, match=r"^lease name '.*lease_name \(--lease-name\)"):
+        LeaseSettings(name=name, namespace="b")
+    with pytest.raises(UsageError, match=r"^lease namespace '"):
+        LeaseSettings(name="a", namespace=name)
+    with pytest.raises(UsageError, match=r"^lease namespace 'a\.b'"):
+        LeaseSettings(name="a.b", namespace="a.b")
