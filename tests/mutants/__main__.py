@@ -109,6 +109,8 @@ class Mutation:
                 seen = "" if known.entered.get((str(path), mutant.function)) else "   (no test enters it)"
                 print(f"{path.relative_to(ROOT)}:{mutant.line}: {mutant.function}{seen}")
                 print("".join(f"    {line}\n" for line in mutant.diff(path.read_text())), end="", flush=True)
+        if chosen and not ran:
+            raise pytest.UsageError("none of the mutants could be put in place: this tool is broken")
         self.score = 100 * (ran - len(survivors)) / max(ran, 1)
         print(f"{self.options.room}: {ran - len(survivors)} of {ran} mutants were noticed ({self.score:.1f} %)")
         return True
@@ -197,6 +199,7 @@ def replaced(path: Path, mutant: Mutant) -> bool:
     """Give the live functions of a module the mutant's code."""
     old = code_of(path.read_text(), str(path)).get(mutant.function, [])
     new = code_of(mutant.source, str(path)).get(mutant.function, [])
+    gc.unfreeze()  # the suite freezes what is there when it begins, and what is frozen is not listed
     live = [one for one in gc.get_objects() if type(one) is FunctionType and one.__code__.co_filename == str(path)]
     done = False
     for before, after in zip(old, new, strict=True):
