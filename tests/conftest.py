@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import shutil
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import uvloop
 from anyio.from_thread import start_blocking_portal
 
-from kopylite.client import Client
 from kopylite.objects import Kind, Unstructured
-from kopylite.testing import Cluster, EmbeddedCluster, EnvTest
 from kopylite.testing.envtest import find_assets
 from tests.leftovers import Loops, Process
 from tests.machine import require, require_real_server
 from tests.sizes import load_profile
+
+if TYPE_CHECKING:  # loaded when a fixture is used: the process that only hands tests out needs none of it
+    from kopylite.client import Client
+    from kopylite.testing import Cluster, EmbeddedCluster, EnvTest
+
+# No test trusts the authorities of the machine, and reading them takes 50 ms for each client that could.
+os.environ |= {"SSL_CERT_FILE": os.devnull, "SSL_CERT_DIR": os.devnull}
 
 NAMESPACE = Kind("v1", "Namespace")
 
@@ -61,6 +67,8 @@ def nothing_left_over(request: pytest.FixtureRequest, watched_loops: Loops) -> I
 @pytest.fixture(scope="session")
 def real_cluster() -> Iterator[EnvTest]:
     """A real control plane with its controllers, shared by the session."""
+    from kopylite.testing import EnvTest
+
     require_real_server()
     with (
         start_blocking_portal() as portal,
@@ -75,6 +83,8 @@ def embedded_cluster() -> Iterator[EmbeddedCluster]:
 
     Not longer: its thread raises the interpreter's recursion limit while it reads, which tests of others notice.
     """
+    from kopylite.testing import EmbeddedCluster
+
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(EmbeddedCluster()) as cluster:
         yield cluster
 
@@ -152,10 +162,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=turn)
 
 
-def pytest_collection_finish() -> None:
-    """All that is there by now stays to the end: each look for garbage went through it, half a second each."""
-    gc.collect()
-    gc.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is there at its end stays to the end: no look for garbage goes through it, half a second each."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)
