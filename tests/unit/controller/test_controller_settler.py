@@ -432,3 +432,22 @@ def test_what_a_run_comes_to_whose_namespace_was_left_is_only_of_interest_to_who
     assert record.levelno == logging.DEBUG
     assert "its namespace is not in scope any more" in record.message
     assert ("ValueError: of what is gone" in record.message) is (error is not None)
+
+
+def test_the_runs_that_failed_the_slowest_and_their_number_are_known_until_a_key_is_dropped() -> None:
+    clock, a, b = VirtualClock(), Request("gone", "a"), Request("shop", "b")
+    spec = ControllerSpec(name="widget", kind=Kind("example.com/v1", "Widget"), reconcile=nothing, max_retries=5)
+    settler = Settler(spec, WorkQueue(clock=clock), Reasons(), ReconcileObserver(), clock=clock)
+    environment = Environment("widget", cast("Client", None), clock=clock)
+    assert (settler.runs, settler.slowest, settler.errors(a)) == (0, (0.0, None), 0)
+
+    async def main() -> None:
+        for request, seconds in ((a, 0.2), (b, 0.5), (a, 0.1)):
+            error = ValueError("no")
+            settler.settle(Context(environment, request), request, 0, settle_error(error), error, seconds)
+        assert (settler.runs, settler.slowest) == (3, (0.5, b))
+        assert (settler.errors(a), settler.errors(b)) == (2, 1)
+        settler.drop(lambda request: request.namespace == "gone")
+        assert (settler.errors(a), settler.errors(b)) == (0, 1)
+
+    clock.run(main)

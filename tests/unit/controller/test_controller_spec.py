@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -162,6 +162,48 @@ def test_each_thread_is_a_worker() -> None:
         spec(reconcile=plain, threads=3, workers=2)
     with pytest.raises(RegistrationError, match="threads"):
         spec(reconcile=plain, threads=0)
+
+
+class Callable:
+    """Its instances are functions for threads."""
+
+    def __call__(self, ctx: Any, request: Request) -> None: ...
+
+
+async def awaited(ctx: Any, request: Request) -> None: ...
+
+
+def too_few(ctx: Any) -> None: ...
+
+
+def yielding(ctx: Any, request: Request) -> Iterator[None]:
+    yield
+
+
+@pytest.mark.parametrize("good", [plain, Callable(), functools.partial(plain), lambda ctx, request: None])
+def test_threads_run_whatever_can_be_called_with_a_context_and_a_request(good: Any) -> None:
+    assert spec(reconcile=good, threads=1).threads == 1
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (awaited, "is for a reconcile that is a plain def, and 'awaited' is none"),
+        (functools.partial(awaited), "is for a reconcile that is a plain def"),
+        (yielding, "is for a reconcile that is a plain def"),
+        (too_few, "reconcile 'too_few' cannot be called with"),
+        (Callable, "is no function"),
+        ("plain", "is no function"),
+    ],
+)
+def test_threads_run_nothing_else(wrong: Any, words: str) -> None:
+    with pytest.raises(RegistrationError, match=words):
+        spec(reconcile=wrong, threads=1)
+
+
+def test_a_field_selector_is_a_text() -> None:
+    with pytest.raises(RegistrationError, match="fields"):
+        watch(WIDGET, fields=5)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("flag", ["leader", "failure_events", "paused_condition"])

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, cast
 import anyio
 
 from kopylite.controller import Controller, ControllerSpec, Timer
+from kopylite.controller.ticks import Ticks
 from kopylite.errors import TerminalError
 from kopylite.objects import Kind, Unstructured
 from kopylite.reconcile import Context, Environment, Request, Result
@@ -80,6 +81,7 @@ def test_it_runs_at_its_times_however_long_it_takes_and_however_many_events_ther
 def test_what_a_run_asks_for_comes_first_and_then_the_schedule() -> None:
     timer = Timer(every=10.0, jitter=0.0)
     assert World(timer, Result(requeue_after=2.0)).play(25.0) == [0.0, 2.0, 10.0, 20.0]
+    assert World(timer, Result()).play(25.0) == [0.0, 10.0, 20.0], "it asks for nothing"
     failing = World(timer, ValueError("not now"), ValueError("nor now")).play(25.0)
     assert failing[0] == 0.0
     assert len([run for run in failing if run < 1.0]) == 3, "it is tried again"
@@ -99,3 +101,22 @@ def test_a_server_whose_clock_is_ahead_delays_no_first_run() -> None:
     runs = world.play(25.0)
     assert runs[0] == 0.0
     assert len(runs) == 3
+
+
+def test_nothing_is_kept_of_an_object_that_is_gone_and_what_is_no_result_is_handed_on() -> None:
+    objects = {A: Unstructured(metadata={"name": "a", "uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z"})}
+    ticks = Ticks(Timer(every=10.0, jitter=0.0), objects.get, clock := VirtualClock())
+
+    async def careless(ctx: Context, request: Request) -> Result:
+        return cast("Result", "later")
+
+    async def main() -> None:
+        tick = ticks.around(careless)
+        ctx = Context(Environment("tick", cast("Client", None), clock=clock), A)
+        assert await tick(ctx, A) == "later", "for whoever complains of it"
+        assert len(ticks.schedule) == 1
+        objects.clear()
+        assert await tick(ctx, A) is None
+        assert len(ticks.schedule) == 0
+
+    clock.run(main)

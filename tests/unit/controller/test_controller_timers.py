@@ -31,6 +31,11 @@ def test_the_next_time_is_after_now_and_no_later_than_one_period_and_on_the_grid
     assert periods == pytest.approx(round(periods), abs=1e-3)
 
 
+def test_where_rounding_would_make_the_next_time_this_one_it_is_the_one_after() -> None:
+    now, every = 146466.59317329043, 1 / 3
+    assert Timer(every=every, jitter=0.0).after(1000.9265066237858, "u", now) == pytest.approx(now + every)
+
+
 @given(TIMERS, st.lists(st.floats(0.0, 3.0), max_size=30))
 def test_runs_that_take_long_do_not_move_the_schedule_and_none_comes_twice(timer: Timer, lengths: list[float]) -> None:
     schedule, found, now = DueTimes(timer), TimedObject("u", 1000.0), 1000.5
@@ -97,7 +102,15 @@ def test_times_are_read_and_what_is_none_is_now() -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"every": 0}, {"every": -1}, {"every": "60"}, {"every": 1, "start_after": -1}, {"every": 1, "jitter": 1.5}],
+    [
+        {"every": 0},
+        {"every": -1},
+        {"every": "60"},
+        {"every": 1, "start_after": -1},
+        {"every": 1, "jitter": 1.5},
+        {"every": 1, "jitter": -0.1},
+        {"every": 1, "jitter": "0.1"},
+    ],
 )
 def test_what_is_no_timer_is_refused(options: dict[str, Any]) -> None:
     with pytest.raises(RegistrationError, match="timer: "):

@@ -15,7 +15,7 @@ import pytest
 
 from kopylite.controller import Controller, ControllerSpec
 from kopylite.controller.worker import TURN, LoopTurn
-from kopylite.errors import Conflict, DecodeError, Invalid, TerminalError
+from kopylite.errors import Conflict, ConnectionFailed, DecodeError, Invalid, TerminalError
 from kopylite.objects import Kind
 from kopylite.observers import QueueObserver, ReconcileObserver
 from kopylite.reconcile import Context, Environment, Request, Result, Retry
@@ -535,3 +535,55 @@ def test_an_event_during_the_run_waits_for_the_hold_that_the_run_asks_for(bench:
 
     bench.play(behaviour, changed_after(2.0))
     assert bench.times == pytest.approx([0.0, 15.0])
+
+
+def test_while_the_server_is_away_retries_back_off_and_say_what_they_are(bench: Bench) -> None:
+    async def unreached(ctx: Context, request: Request) -> None:
+        raise ConnectionFailed("nobody is there")
+
+    bench.play(unreached, once(A, then=8.0), rate_limit=RateLimit(first=1.0, jitter=0.0))
+    assert bench.times == [0.0, 1.0, 3.0, 7.0]
+    assert [reasons for _, _, reasons in bench.runs[1:]] == [("retry",)] * 3
+
+
+def test_an_object_that_is_paused_keeps_no_other_from_its_run(bench: Bench) -> None:
+    async def fine(ctx: Context, request: Request) -> None: ...
+
+    async def script(controller: Controller) -> None:
+        controller.pauses.paused.add(A)
+        for request in (A, B):
+            controller.enqueue(request, "changed")
+        await anyio.sleep(1.0)
+
+    bench.play(fine, script)
+    assert [request for _, request, _ in bench.runs] == [B]
+
+
+def test_who_gives_way_lets_others_have_a_turn_and_begins_a_new_one() -> None:
+    clock, others = VirtualClock(), list[str]()
+
+    async def main() -> None:
+        turn = LoopTurn(clock)
+        asyncio.get_running_loop().call_soon(others.append, "ran")
+        await turn.give_way()
+        assert not others, "there is time left"
+        clock.advance(2 * TURN)
+        await turn.give_way()
+        assert others == ["ran"]
+        assert turn.ends == clock.monotonic() + TURN
+
+    clock.run(main)
+
+
+def test_a_run_behind_a_shield_is_left_when_its_patience_is_over(bench: Bench) -> None:
+    async def shielded(ctx: Context, request: Request) -> None:
+        with anyio.CancelScope(shield=True):
+            await anyio.sleep_forever()
+
+    async def script(controller: Controller) -> None:
+        controller.enqueue(A, "changed")
+        await anyio.sleep(1.0)
+        assert not await controller.drain(0.0)
+        assert bench.clock.monotonic() < 100
+
+    bench.play(shielded, script)
