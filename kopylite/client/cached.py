@@ -106,8 +106,8 @@ class Client(LiveClient):
     async def find(self, kind: type[T], key: str | HasKey, *, namespace: str = "") -> T | None: ...
     async def find(self, kind: Kind | type[Any], key: str | HasKey, *, namespace: str = "") -> Any:
         """Read an object; None when there is none. A kind that is not served is an error all the same."""
-        adapter = adapter_of(kind)
-        body = await self._read(adapter.kind, object_key(key, namespace))
+        adapter, where = adapter_of(kind), object_key(key, namespace)
+        body = self._recent.shown(adapter.kind, where) or await self._read_otherwise(adapter.kind, where)
         return None if body is None else adapter.decode(body)
 
     @overload
@@ -350,9 +350,10 @@ class Client(LiveClient):
 
     async def _read(self, kind: Kind, key: ObjectKey) -> bytes | None:
         """An object from the cache, if that shows all that this client wrote, else from the server."""
-        shown = self._recent.shown(kind, key)
-        if shown is not None:
-            return shown
+        return self._recent.shown(kind, key) or await self._read_otherwise(kind, key)
+
+    async def _read_otherwise(self, kind: Kind, key: ObjectKey) -> bytes | None:
+        """As `_read`, of what is not shown at once."""
         store = self._cache.store_for(kind, key.namespace)
         if store is not None and await self._recent.settled(kind, key, store):
             stored = store.get(key)

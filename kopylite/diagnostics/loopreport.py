@@ -36,8 +36,9 @@ class LoopReport:
         def on_run(step: ChainLink | None, now: float) -> None:
             before = loops.steps
             report = loops.ran(step, now)
-            if step is not None:
-                step.causes = ()  # the step is remembered, and these are not needed again
+            if step is None:
+                return  # it wrote nothing
+            step.causes = ()  # the step is remembered, and these are not needed again
             if loops.steps > before:
                 on_step()
             if report is not None:
