@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 
 import msgspec
 
@@ -15,8 +14,7 @@ from kopylite.client.verbs import EVERYTHING, PAGE_SIZE, SHARD_SELECTOR, ApiRequ
 from kopylite.errors import ApiError, KindNotFound, NotFound, api_error
 
 
-@dataclass(frozen=True, slots=True)
-class ListWatch:
+class ListWatch(msgspec.Struct, frozen=True):
     """One collection of one server.
 
     Attributes:

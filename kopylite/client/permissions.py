@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import msgspec
 
@@ -31,8 +30,7 @@ MENDED_SECONDS = 3600.0
 SHOWN_NAMESPACES = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Permission:
+class Permission(msgspec.Struct, frozen=True):
     """One thing that a user may do, or has to be allowed.
 
     Attributes:

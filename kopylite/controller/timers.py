@@ -9,7 +9,6 @@ that is new.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from math import floor
 
@@ -28,8 +27,7 @@ _SPACE = 2**64
 SWEEP_SLACK = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Timer:
+class Timer(msgspec.Struct, frozen=True):
     """How often the function of a timer runs for each object. Times are in seconds.
 
     Raises:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 import msgspec
@@ -37,8 +36,7 @@ _TEMPLATE = re.compile(r"\{\{[^{}]*\}\}")  # of a chart, which is filled in late
 _WILD = re.compile(r"[*?\[]")
 
 
-@dataclass(frozen=True, slots=True)
-class NamespaceRule:
+class NamespaceRule(msgspec.Struct, frozen=True):
     """Which namespaces are in scope.
 
     Attributes:
@@ -149,8 +147,7 @@ class _Life(msgspec.Struct):
         return min(FIRST_PAUSE * 2.0 ** min(self.flaps - 2, 10), LONGEST_PAUSE) if self.flaps > 1 else 0.0
 
 
-@dataclass(slots=True)
-class ScopeState:
+class ScopeState(msgspec.Struct):
     """Decides where to begin and to end; see the rules of this module. Times are seconds that never go back.
 
     Attributes:
@@ -159,10 +156,10 @@ class ScopeState:
     """
 
     rule: NamespaceRule
-    wanted: dict[str, None] = field(default_factory=dict)
-    begun: dict[str, None] = field(default_factory=dict)
-    _starting: set[str] = field(default_factory=set)
-    _lives: dict[str, _Life] = field(default_factory=dict)
+    wanted: dict[str, None] = msgspec.field(default_factory=dict)
+    begun: dict[str, None] = msgspec.field(default_factory=dict)
+    _starting: set[str] = msgspec.field(default_factory=set)
+    _lives: dict[str, _Life] = msgspec.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.wanted = dict.fromkeys(self.rule.names)
