@@ -3,9 +3,9 @@
 Python warns when the coroutine is thrown away. While a Manager runs, these warnings come here: in a run they make the
 run fail (see `Context.forgotten`), elsewhere they are an error in the log; both name the function.
 
-Python tells the line of the call if it has kept the lines of all coroutines, which costs a tenth of a reconcile. So it
-does from the first forgotten one on. Of that one the line is told at which it was thrown away, which nearly always is
-that of the call; its run fails, and when it runs again, the line of the call is known.
+Python tells the line of the call if it has kept the lines of all coroutines, which is a tenth of the instructions of a
+reconcile. So it does from the first forgotten one on. Of that one the line is told at which it was thrown away, which
+nearly always is that of the call; its run fails, and when it runs again, the line of the call is known.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class _Watch:
 def _thrown_away() -> str:
     """Where the coroutine was dropped of which a warning is shown; "" if not in code of the user."""
     frame: FrameType | None = sys._getframe(2)
-    while frame is not None and frame.f_globals.get("__name__") == "warnings":
+    while frame is not None and frame.f_globals.get("__name__") in ("warnings", "_py_warnings"):  # so from 3.14 on
         frame = frame.f_back
     if frame is None or str(frame.f_globals.get("__name__")).partition(".")[0] in _RUNTIME:
         return ""
