@@ -212,6 +212,9 @@ def test_why_the_server_was_not_reached_is_found_in_any_shape_of_error() -> None
     middle = caused_by(RuntimeError("middle"), root)
     both = ExceptionGroup("both", [caused_by(KeyError("a"), middle), caused_by(ValueError("b"), middle)])
     assert outcome.unreached(both) is root
+    for mixed in ([ValueError("a fault"), root], [root, ValueError("a fault")]):
+        assert outcome.unreached(ExceptionGroup("mixed", mixed)) is None
+    assert outcome.unreached(ExceptionGroup("the first", [root, ConnectionFailed("reset")])) is root
     for _ in range(60):
         both = ExceptionGroup("twice", [both, both])
     assert outcome.unreached(both) is root

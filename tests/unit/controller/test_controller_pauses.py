@@ -118,3 +118,14 @@ def test_what_is_let_go_is_not_kept() -> None:
     assert len(found) == 0
     found.heard(change(PAUSE, PLAIN))
     assert released == []
+
+
+def test_a_value_that_means_nothing_is_told_at_the_start_too_and_a_pause_that_was_there_is_not(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level(logging.INFO, "kopylite.controller"):
+        pauses().heard(change(None, PAUSE, initial=True))
+        assert not caplog.messages
+        pauses().heard(change(None, thing({PAUSED: "perhaps"}), initial=True))
+    [line] = caplog.messages
+    assert "not paused: the value 'perhaps'" in line

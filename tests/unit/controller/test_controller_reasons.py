@@ -45,6 +45,14 @@ def test_changes_are_the_causes_of_a_run_as_long_as_nothing_else_is() -> None:
     assert [reasons.take(key)[1] for key in "abcd"] == [(), (), (), ()]
 
 
+def test_a_run_that_is_asked_for_meanwhile_has_both_reasons_and_the_same_causes() -> None:
+    reasons: Reasons[str] = Reasons()
+    reasons.add("a", change(1))
+    for _ in range(2):
+        reasons.add_own("a", REQUEUE_AFTER)
+    assert reasons.take("a") == (("child updated", REQUEUE_AFTER), (Version("uid", "1"),))
+
+
 def test_somebody_else_who_uses_the_word_of_a_run_that_asks_for_itself_has_a_part_in_the_next_one() -> None:
     reasons: Reasons[str] = Reasons()
     reasons.add("a", REQUEUE_AFTER)  # say, a periodic function of that name

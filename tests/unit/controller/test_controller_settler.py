@@ -18,6 +18,7 @@ from kopylite.errors import (
     ConnectionFailed,
     DecodeError,
     Forbidden,
+    ForgottenAwait,
     KindNotFound,
     KopyliteError,
     NamespaceTerminating,
@@ -451,3 +452,17 @@ def test_the_runs_that_failed_the_slowest_and_their_number_are_known_until_a_key
         assert (settler.errors(a), settler.errors(b)) == (0, 1)
 
     clock.run(main)
+
+
+def test_what_a_run_forgot_to_await_is_told_beside_its_own_error_and_not_twice(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    spec = ControllerSpec(name="widget", kind=Kind("example.com/v1", "Widget"), reconcile=nothing)
+    environment, request = Environment("widget", cast("Client", None)), Request("shop", "a")
+    for error, lines in ((ValueError("no"), 1), (ForgottenAwait("save(...) was called without await"), 0)):
+        caplog.clear()
+        settler = Settler(spec, WorkQueue(), Reasons(), ReconcileObserver())
+        context = Context(environment, request)
+        context.forgotten.append("save(...) was called without await")
+        settler.settle(context, request, 0, settle_error(error), error, 0.1)
+        assert caplog.messages.count("save(...) was called without await") == lines

@@ -11,7 +11,7 @@ from kopylite.controller import Channel, ControllerSpec, Periodic, channel, peri
 from kopylite.errors import RegistrationError
 from kopylite.objects import Kind
 from kopylite.reconcile import Context, Request, Result
-from kopylite.triggers import generation_changed
+from kopylite.triggers import field_changed, generation_changed
 
 WIDGET = Kind("example.com/v1", "Widget")
 
@@ -199,6 +199,21 @@ def test_threads_run_whatever_can_be_called_with_a_context_and_a_request(good: A
 def test_threads_run_nothing_else(wrong: Any, words: str) -> None:
     with pytest.raises(RegistrationError, match=words):
         spec(reconcile=wrong, threads=1)
+
+
+def test_a_predicate_of_a_watch_sees_what_is_watched() -> None:
+    assert watch(WIDGET, metadata_only=True, predicates=field_changed("metadata.labels"))
+    assert watch(WIDGET, predicates=field_changed("spec.size"))
+    with pytest.raises(RegistrationError, match=r"watch\(Widget.*'spec.size' is not watched"):
+        watch(WIDGET, metadata_only=True, predicates=field_changed("spec.size"))
+
+
+def test_a_watch_of_what_is_owned_has_one_way_to_say_whose_it_is() -> None:
+    async def owners(obj: Any, ctx: Context) -> list[Request]:
+        return []
+
+    with pytest.raises(RegistrationError, match="any_owner=True and map= both say"):
+        watch(WIDGET, map=owners, any_owner=True)
 
 
 def test_a_field_selector_is_a_text() -> None:

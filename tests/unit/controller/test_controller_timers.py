@@ -89,6 +89,9 @@ def test_nothing_is_kept_of_objects_that_are_gone_or_out_of_sight() -> None:
     for i in range(10 * SWEEP_SLACK):
         schedule.due(Request("n", str(i)), TimedObject(str(i), float(i)), float(i))
     assert len(schedule) < 2 * SWEEP_SLACK
+    for i in range(10 * SWEEP_SLACK):
+        schedule.due(Request("n", str(i)), TimedObject(str(i), 1e6), 1e6)
+    assert len(schedule) == 10 * SWEEP_SLACK, "all of these are still to come"
     schedule.due(A, TimedObject("u", 1e6), 1e6)
     schedule.forget(A)
     schedule.forget(A)

@@ -546,6 +546,21 @@ def test_while_the_server_is_away_retries_back_off_and_say_what_they_are(bench: 
     assert [reasons for _, _, reasons in bench.runs[1:]] == [("retry",)] * 3
 
 
+def test_keys_that_failed_are_counted_once_whether_the_server_was_away_or_not(bench: Bench) -> None:
+    async def fails(ctx: Context, request: Request) -> None:
+        if request == B and len(bench.runs) < 4:
+            raise ValueError("no")
+        raise ConnectionFailed("nobody is there")
+
+    async def script(controller: Controller) -> None:
+        for request in (A, B, Request("default", "c")):
+            controller.enqueue(request, "created")
+        await anyio.sleep(5.0)
+        assert controller.statistics().queue.failing == 3
+
+    bench.play(fails, script, rate_limit=RateLimit(first=3.0, jitter=0.0))
+
+
 def test_an_object_that_is_paused_keeps_no_other_from_its_run(bench: Bench) -> None:
     async def fine(ctx: Context, request: Request) -> None: ...
 
@@ -585,5 +600,6 @@ def test_a_run_behind_a_shield_is_left_when_its_patience_is_over(bench: Bench) -
         await anyio.sleep(1.0)
         assert not await controller.drain(0.0)
         assert bench.clock.monotonic() < 100
+        assert not controller.active_runs()
 
     bench.play(shielded, script)

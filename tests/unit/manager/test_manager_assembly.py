@@ -8,11 +8,13 @@ from typing import Any, cast
 import pytest
 
 from kopylite import App, Context, Kind, Request
-from kopylite.client import Resources, Transport
+from kopylite.client import ClientConfig, Resources, Transport
+from kopylite.errors import UsageError
 from kopylite.manager import Options
 from kopylite.manager.assembly import Assembly, Ground, assemble
 from kopylite.manager.crew import Crew
 from kopylite.manager.elections import Candidacy
+from kopylite.manager.webhooks import hook_config, webhook_service
 from kopylite.metrics import Metrics
 from kopylite.testing.clock import VirtualClock
 
@@ -147,3 +149,26 @@ def test_a_check_of_an_app_sees_its_state_and_is_named_as_the_cause() -> None:
 
     VirtualClock().run(main)
     assert seen == [("database",)]
+
+
+def test_webhooks_write_over_connections_of_their_own_and_cannot_go_unserved() -> None:
+    config = hook_config(ClientConfig("https://server", user_agent="shop/kopylite", max_connections=3, source="here"))
+    assert (config.server, config.user_agent) == ("https://server", "shop/kopylite webhooks")
+    assert (config.max_connections or 0) >= 1000, "a call never waits for a connection that waits for it"
+    app = App("judging")
+
+    @app.validator(THING)
+    async def judge(ctx: Context, review: object) -> None: ...
+
+    def service(app: App, **options: Any) -> Any:
+        parts = assembled(app)
+
+        async def main() -> Any:
+            return webhook_service(parts.webhooks, Options(**options), config, Metrics(), clock)
+
+        return (clock := VirtualClock()).run(main)
+
+    assert service(the_app()) is None
+    with pytest.raises(UsageError, match="--webhook-address off: the App has webhooks"):
+        service(app, webhook_address="off")
+    assert service(app, webhook_address="127.0.0.1:0") is not None
