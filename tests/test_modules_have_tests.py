@@ -11,8 +11,6 @@ PACKAGE = TESTS.parent / "kopylite"
 # Tested through other modules only. This list gets shorter.
 WITHOUT = frozenset(
     {
-        "cache.reflector",
-        "client.authentication",
         "client.connecting",
         "client.socks",
         "codegen.annotations",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager
 
 import anyio
@@ -16,9 +16,10 @@ from kopylite.cache.part import ShardPart
 from kopylite.cache.steps import Replacement
 from kopylite.client.listwatch import ListWatch
 from kopylite.clock import SYSTEM_CLOCK
-from kopylite.errors import ConnectionFailed
-from kopylite.objects import Kind, Shard
+from kopylite.errors import ConnectionFailed, Forbidden
+from kopylite.objects import GroupKind, Kind, ObjectKey, Shard
 from kopylite.observers import InformerObserver
+from kopylite.testing import VirtualClock
 from tests.unit.cache.things import spaces, thing
 
 
@@ -158,4 +159,117 @@ def test_reads_rely_on_a_cache_only_that_leaves_nothing_out() -> None:
     assert Scope(kind).whole
     assert Scope(kind, "ns").whole, "it is all of its namespace"
     for narrowed in ({"labels": "a=b"}, {"fields": "metadata.name=a"}, {"metadata_only": True}, {"part": part}):
-        assert not Scope(kind, "ns", **narrowed).whole  # type: ignore[arg-type]
+        assert not Scope(kind, "ns", **narrowed).whole
+
+
+def test_a_scope_is_named_by_all_that_narrows_it() -> None:
+    kind = Kind("example.com/v1", "Thing")
+    assert str(Scope(kind)) == str(kind)
+    assert str(Scope(kind, "ns", "a=b", "c=d")) == f"{kind} namespace ns a=b c=d"
+    part = ShardPart(Shard(0, 2), GroupKind("example.com", "Owner"))
+    assert str(Scope(kind, part=part)) == f"{kind} {part}"
+    assert "owned by Owner of shard" in str(part)
+
+
+async def test_a_whole_state_is_as_new_as_the_list_that_brought_it_and_wakes_who_waits_for_that() -> None:
+    informer = new_informer()
+    woken: list[bool] = []
+
+    async def reader() -> None:
+        woken.append(await informer.store.wait_newer(ObjectKey("ns", "t0"), "50", 60))
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(reader)
+            await anyio.lowlevel.checkpoint()
+            await informer.replace(Replacement(spaces([thing("t0", 7)]), "50", True))
+    assert woken == [True]
+    assert (informer.store.newest(), informer.statistics().version) == ("50", "50")
+
+
+async def test_a_kind_that_goes_is_waited_for_anew_and_its_objects_are_deleted() -> None:
+    informer = new_informer()
+    told: list[Delta] = []
+    informer.add_handler(told.append)
+    await first_state(informer, 1)
+    await informer.replace(Replacement({}, "", False, gone=True))
+    assert not informer.has_state
+    assert [delta.new is None for delta in told] == [False, True]
+    with anyio.move_on_after(0) as waiting:
+        await informer.wait_synced()
+    assert waiting.cancelled_caught
+    await first_state(informer, 1)
+    await informer.wait_synced()
+
+
+async def test_who_waits_for_a_try_is_woken_by_its_failure_and_by_its_success() -> None:
+    for happens in ("failure", "success"):
+        informer = new_informer()
+        with anyio.move_on_after(0) as waiting:
+            await informer.wait_tried()
+        assert waiting.cancelled_caught
+        if happens == "failure":
+            informer.failed()
+        else:
+            await first_state(informer, 1)
+        await informer.wait_tried()
+        assert informer.has_state is (happens == "success")
+
+
+async def test_what_leaves_the_part_is_deleted_and_what_enters_it_is_new() -> None:
+    shard = Shard(0, 2)
+    uids = {shard.holds(uid): uid for uid in (f"{number}-of-some-length" for number in range(99))}
+    scope = Scope(Kind("example.com/v1", "Thing"), part=ShardPart(shard))
+    informer = Informer(scope, unreachable, clock=SYSTEM_CLOCK, observer=InformerObserver(), unstreamed=set())
+    told: list[Delta] = []
+    informer.add_handler(told.append)
+    informer.changed("ADDED", thing("a", 1, uid=uids[True]))
+    informer.changed("ADDED", thing("b", 2, uid=uids[False]))
+    informer.changed("MODIFIED", thing("a", 3, uid=uids[False]))
+    assert [(delta.old and delta.old.name, delta.new and delta.new.name) for delta in told] == [
+        (None, "a"),
+        ("a", None),
+    ]
+    assert (informer.wants(thing(uid=uids[True])), informer.wants(thing(uid=uids[False]))) == (True, False)
+    assert new_informer().wants(thing(uid=uids[False])), "without a part everything is wanted"
+
+
+async def test_a_kind_that_is_not_streamed_is_remembered_for_all_informers() -> None:
+    unstreamed: set[Kind] = {Kind("example.com/v1", "Thing")}
+    scope = Scope(Kind("example.com/v1", "Thing"))
+    informer = Informer(scope, unreachable, clock=SYSTEM_CLOCK, observer=InformerObserver(), unstreamed=unstreamed)
+    await first_state(informer, 1)
+    assert unstreamed == {scope.kind}
+    other = Informer(
+        Scope(Kind("v1", "Pod")), unreachable, clock=SYSTEM_CLOCK, observer=InformerObserver(), unstreamed=unstreamed
+    )
+    await first_state(other, 1)
+    assert unstreamed == {scope.kind}
+
+
+@pytest.mark.parametrize(
+    ("error", "lines"), [(ConnectionFailed("away"), ["Thing"]), (Forbidden("no rule"), ["Thing", "Other"])]
+)
+def test_what_stops_many_informers_is_told_once(
+    error: Exception, lines: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """A server that is away is one trouble; what it refuses is one for each kind, whatever the namespaces."""
+    clock = VirtualClock()
+    told: dict[Hashable, float] = {}
+
+    async def refused(again: bool) -> ListWatch:
+        raise error
+
+    async def main() -> None:
+        with anyio.move_on_after(20):
+            async with anyio.create_task_group() as tasks:
+                for kind, namespace in (("Thing", "a"), ("Thing", "b"), ("Other", "a")):
+                    scope = Scope(Kind("example.com/v1", kind), namespace)
+                    informer = Informer(
+                        scope, refused, clock=clock, observer=InformerObserver(), unstreamed=set(), told=told
+                    )
+                    tasks.start_soon(informer.run)
+
+    clock.run(main)
+    warned = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    assert [next(word for word in ("Thing", "Other") if line.startswith(word)) for line in warned] == lines

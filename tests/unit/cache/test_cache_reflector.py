@@ -1,0 +1,199 @@
+"""One collection and a server of a script, in virtual time; on real connections: tests/chaos/test_cache_faults.py."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import anyio
+import pytest
+
+from kopylite.cache.record import Record, RecordDecoder
+from kopylite.cache.reflector import Reflector
+from kopylite.cache.steps import Replacement
+from kopylite.cache.watchstate import WatchState
+from kopylite.client.listwatch import ListWatch
+from kopylite.errors import ConnectionFailed, Expired, KindNotFound
+from kopylite.objects import Kind
+from kopylite.observers import InformerObserver
+from kopylite.testing import VirtualClock
+
+THING = Kind("example.com/v1", "Thing")
+Answer = bytes | list[bytes | float | Exception] | Exception
+
+
+def wire(name: str, version: int) -> dict[str, Any]:
+    return {"metadata": {"name": name, "namespace": "ns", "uid": f"uid-{name}", "resourceVersion": str(version)}}
+
+
+def page(version: int, *names: str, more: str = "") -> bytes:
+    items = [wire(name, version) for name in names]
+    return json.dumps({"metadata": {"resourceVersion": str(version), "continue": more}, "items": items}).encode()
+
+
+def event(word: str, name: str, version: int) -> bytes:
+    return json.dumps({"type": word, "object": {"kind": "Thing", **wire(name, version)}}).encode() + b"\n"
+
+
+@dataclass
+class World(InformerObserver):
+    """The server, which gives one answer after the other, and whoever is told; it ends with the answers."""
+
+    script: list[Answer]
+    asked: list[str] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)
+    objects: dict[str, str] = field(default_factory=dict)
+    clock: VirtualClock = field(default_factory=VirtualClock)
+    kind_at: float = 0.0
+
+    async def answer(self) -> Any:
+        if not self.script:
+            self.scope.cancel()
+            await anyio.sleep_forever()
+        answer = self.script.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def list_page(self, *, limit: int = 500, continue_token: str = "") -> bytes:
+        self.asked.append(f"list {limit} {continue_token}".strip())
+        found: bytes = await self.answer()
+        return found
+
+    @asynccontextmanager
+    async def watch(self, *, resource_version: str, **options: Any) -> AsyncIterator[Any]:
+        self.asked.append(f"watch {resource_version}")
+        self.stream = await self.answer()
+        yield self
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        for piece in self.stream:
+            if isinstance(piece, Exception):
+                raise piece
+            if isinstance(piece, float):
+                await self.clock.sleep(piece)
+            else:
+                yield piece
+
+    async def locate(self, again: bool) -> ListWatch:
+        self.asked.append(f"kind {again}")
+        if self.clock.monotonic() < self.kind_at:
+            raise KindNotFound("Thing is not served")
+        return cast("ListWatch", self)
+
+    def wants(self, record: Record) -> bool:
+        return not record.name.startswith("other")
+
+    def known(self, record: Record) -> Record:
+        return record
+
+    def changed(self, word: str, record: Record) -> None:
+        self.told.append(f"{word} {record.name}")
+        if word == "DELETED":
+            self.objects.pop(record.name, None)
+        else:
+            self.objects[record.name] = record.resource_version
+
+    def advanced(self, version: str) -> None:
+        self.told.append(f"at {version}")
+
+    async def replace(self, snapshot: Replacement) -> None:
+        found = [record for names in snapshot.records.values() for record in names.values()]
+        self.objects = {record.name: record.resource_version for record in found}
+        self.told.append(f"all {sorted(self.objects)}")
+
+    def failed(self) -> None:
+        self.told.append("failed")
+
+    def play(self, **options: Any) -> World:
+        state = WatchState(streaming=False)
+        reflector = Reflector("things", state, self.locate, RecordDecoder(THING), self, self.clock, self, **options)
+
+        async def main() -> None:
+            with anyio.CancelScope() as self.scope:
+                await reflector.run()
+
+        self.clock.run(main)
+        return self
+
+
+def test_a_list_in_pages_and_then_each_event_in_order_with_its_version() -> None:
+    chunks: list[bytes | float | Exception] = [event("ADDED", "c", 8)[:10], event("ADDED", "c", 8)[10:]]
+    chunks.append(event("MODIFIED", "a", 9) + event("DELETED", "b", 10))
+    world = World([page(7, "a", more="t"), page(7, "b"), chunks]).play()
+    assert world.asked[1:4] == ["list 500", "list 500 t", "watch 7"]
+    assert world.told == ["all ['a', 'b']", "ADDED c", "at 8", "MODIFIED a", "at 9", "DELETED b", "at 10"]
+
+
+def test_what_the_sink_does_not_want_is_left_out_of_a_list() -> None:
+    assert World([page(7, "a", "other-b")]).play().objects == {"a": "7"}
+
+
+def test_a_kind_that_comes_late_is_waited_for_and_listed() -> None:
+    world = World([page(7, "a")], kind_at=100.0).play()
+    assert world.asked[-2:] == ["list 500", "watch 7"]
+    assert world.objects == {"a": "7"}
+    assert 10 < len([one for one in world.asked if one.startswith("kind")]) < 30
+
+
+def test_a_watch_that_ends_well_is_opened_again_where_it_was(caplog: pytest.LogCaptureFixture) -> None:
+    world = World([page(7), [event("ADDED", "a", 8), 60.0], [event("ADDED", "b", 9), 60.0]]).play()
+    assert world.asked[1:] == ["list 500", "watch 7", "watch 8", "watch 9"]
+    assert "failed" not in world.told
+    assert not caplog.records
+
+
+def test_a_version_that_expired_is_listed_anew_and_what_went_meanwhile_is_gone(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    world = World([page(7, "a", "b"), Expired("too old"), page(20, "b", "c")]).play()
+    assert world.objects == {"b": "20", "c": "20"}
+    assert world.asked[-1] == "watch 20"
+    [record] = caplog.records
+    assert record.levelname == "INFO"
+
+
+def test_an_outage_is_told_once_with_the_collections_name(caplog: pytest.LogCaptureFixture) -> None:
+    world = World([*[ConnectionFailed("refused")] * 9, page(7, "a")]).play()
+    assert world.objects == {"a": "7"}
+    assert world.told.count("failed") == 9
+    assert [record.getMessage() for record in caplog.records] == ["things: refused; trying again"]
+
+
+def test_what_somebody_has_told_already_is_not_told_again(caplog: pytest.LogCaptureFixture) -> None:
+    World([ConnectionFailed("refused"), page(7)]).play(is_news=lambda error: False)
+    assert not caplog.records
+
+
+def test_a_line_that_is_cut_is_no_event() -> None:
+    world = World([page(7), [event("ADDED", "a", 8)[:-9], 0.0], page(7), [event("ADDED", "a", 8), 60.0]]).play()
+    assert world.told == ["all []", "failed", "ADDED a", "at 8"]
+    assert world.asked[2:5] == ["watch 7", "list 1", "watch 7"]
+
+
+def test_a_fault_of_our_own_is_told_with_its_traceback_and_everything_is_listed_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world = World([RuntimeError("a bug"), page(7, "a")]).play()
+    assert world.objects == {"a": "7"}
+    [record] = caplog.records
+    assert record.levelname == "ERROR"
+    assert record.exc_info
+    assert "this is a fault of kopylite" in record.getMessage()
+
+
+def test_a_silent_watch_at_a_server_that_has_nothing_new_is_left_open() -> None:
+    world = World([page(7, "a"), [5000.0], *[page(7)] * 9]).play()
+    assert world.asked[2:] == ["watch 7", *["list 1"] * 10]
+    assert "failed" not in world.told
+
+
+def test_a_silent_watch_at_a_server_that_went_back_is_given_up_and_all_is_listed() -> None:
+    world = World([page(7, "a"), [5000.0], page(3), page(3, "b")]).play()
+    assert world.objects == {"b": "3"}
+    assert world.asked[-1] == "watch 3"
