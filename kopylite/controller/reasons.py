@@ -85,6 +85,10 @@ class Reasons(Generic[K]):
         if reason not in known and len(known) <= MAX_REASONS:
             self._by_key[key] = (*known, reason if len(known) < MAX_REASONS else MORE)
 
+    def changes(self, key: K) -> tuple[Version, ...]:
+        """The changes that the run to come of `key` is for; none if others have a part in it."""
+        return self._causes.get(key) or ()
+
     def take(self, key: K) -> tuple[tuple[str, ...], tuple[Version, ...]]:
         """What is known of `key`, which runs now; its next run starts with none.
 

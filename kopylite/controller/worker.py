@@ -14,7 +14,7 @@ import msgspec
 
 from kopylite.boundary import cancelled_from_outside, ends_process, in_context
 from kopylite.clock import TICK, Clock
-from kopylite.controller.outcome import Settlement, settle_error, settle_result
+from kopylite.controller.outcome import NextRun, Settlement, settle_error, settle_result
 from kopylite.controller.pausecondition import with_condition
 from kopylite.controller.pauses import Pauses
 from kopylite.controller.reasons import Reasons
@@ -23,6 +23,7 @@ from kopylite.controller.spec import ControllerSpec, Reconcile
 from kopylite.controller.ticks import Ticks
 from kopylite.errors import ForgottenAwait, QueueShutDown, ReconcileTimeout
 from kopylite.objects import kind_of
+from kopylite.reconcile.chains import ChainLink
 from kopylite.reconcile.context import RUNNING, Context, Environment
 from kopylite.reconcile.request import Request
 from kopylite.reconcile.synchronous import SyncReconcile, in_threads
@@ -228,7 +229,14 @@ class Worker:
         if has_news:
             RUNNING.set(None)
         self._context = None
-        self._queue.done(request, now)
+        # An event may come before the answer to the write that made it: see Controller.enqueue.
+        echoes = context.step is not None and settlement.next_run is NextRun.NONE and self._wrote_all(context.step)
+        self._queue.done(request, now, context.priority if echoes else None)
+
+    def _wrote_all(self, step: ChainLink) -> bool:
+        """Whether the run to come is for nothing but what the one that has ended wrote itself."""
+        changes = self._reasons.changes(step.request)
+        return bool(changes) and all(self._environment.writer(to) is step for to in changes)
 
     def _watch_deadline(self, seconds: float) -> None:
         self._timer = asyncio.get_running_loop().call_later(max(seconds, TICK), self._on_deadline)

@@ -197,13 +197,13 @@ class WorkQueue(Generic[K]):
                 raise
         return item
 
-    def done(self, key: K, now: float | None = None) -> None:
-        """The run of `key` ended. If it was added meanwhile, it is ready again.
+    def done(self, key: K, now: float | None = None, at_most: int | None = None) -> None:
+        """The run of `key` ended. If it was added meanwhile, it is ready again, with this priority at most.
 
         Raises:
             KeyError: the key is not running.
         """
-        worked, ready = self._state.done(key, self._clock.monotonic() if now is None else now)
+        worked, ready = self._state.done(key, self._clock.monotonic() if now is None else now, at_most)
         self._observer.done(worked)
         if ready and self._idle:
             self._wake(1)

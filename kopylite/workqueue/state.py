@@ -14,7 +14,8 @@ Rules:
 
 - A key has at most one run to come: it is waiting, or ready, or parked, or none of them. Adding it again can bring
   that run forward and raise its priority, never put it off or lower it.
-- A key that runs is not handed out before it is done. What is added meanwhile, however often, makes one more run.
+- A key that runs is not handed out before it is done. What is added meanwhile, however often, makes one more run. When
+  it is done, that run may turn out to be less urgent than whoever added it thought.
 - A delayed add to a key that is ready or parked is absorbed: the run to come starts after the add, so it sees all
   that the adder saw and decides itself when it wants to run again. (Keeping the time would give a second, superfluous
   run.) A delayed add to a key that only runs is kept, since that run began before it.
@@ -130,8 +131,11 @@ class QueueState(Generic[K]):
         self._running[key] = now
         return key, priority, now - since
 
-    def done(self, key: K, now: float) -> tuple[float, bool]:
+    def done(self, key: K, now: float, at_most: int | None = None) -> tuple[float, bool]:
         """The run of `key` ended. Returns for how long it ran, and whether the key is now ready again.
+
+        Args:
+            at_most: the priority of what was added to it meanwhile, if that was higher.
 
         Raises:
             KeyError: the key is not running: done() was called twice.
@@ -139,6 +143,8 @@ class QueueState(Generic[K]):
         worked = now - self._running.pop(key)
         if not self._parked or (since := self._parked.pop(key, None)) is None:
             return worked, False
+        if at_most is not None:
+            self._priority[key] = min(self._priority[key], at_most)
         self._make_ready(key, self._priority[key], since)
         return worked, True
 

@@ -275,6 +275,39 @@ def test_what_a_run_wrote_itself_is_no_more_urgent_than_it_was() -> None:
     assert foreign == {A: 0, B: 0, c: -100, d: 0, e: -200, f: 0}  # so it is for another controller
 
 
+@pytest.mark.parametrize("foreign", [False, True])
+def test_an_event_that_comes_before_the_answer_to_its_write_is_no_more_urgent_either(foreign: bool) -> None:
+    """But what somebody else has done meanwhile is."""
+    written: dict[Version, ChainLink] = {}
+    clock, began = VirtualClock(), list[tuple[Request, int]]()
+
+    async def reconcile(ctx: Context, request: Request) -> Result | None:
+        began.append((request, ctx.priority))
+        if request == A and not written:
+            own = Version("uid-a", "7")
+            controller.enqueue(A, ChangeReason.of("Widget updated", own))
+            ctx.step = written[own] = ChainLink("widget", A, ctx.priority, ())
+            if foreign:
+                controller.enqueue(A, ChangeReason.of("Widget updated", Version("uid-a", "8")))
+        return None
+
+    controller = Controller(
+        ControllerSpec(name="widget", kind=WIDGET, reconcile=reconcile),
+        Environment("widget", cast("Client", None), clock=clock, writer=written.get),
+    )
+
+    async def main() -> None:
+        async with anyio.create_task_group() as group:
+            group.start_soon(controller.run)
+            for request in (A, B):
+                controller.enqueue(request, "Widget created", -100)
+            await anyio.sleep(1.0)
+            await controller.drain(1.0)
+
+    clock.run(main)
+    assert began == ([(A, -100), (A, 0), (B, -100)] if foreign else [(A, -100), (B, -100), (A, -100)])
+
+
 def test_active_runs_tell_what_is_stuck_since_when_and_why() -> None:
     world = World(lasts=1000.0, workers=2)
 

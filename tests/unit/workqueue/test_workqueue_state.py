@@ -138,3 +138,15 @@ def test_what_was_parked_or_held_is_forgotten_by_clear() -> None:
     assert not state.add("b", 3.0, after=5.0)
     assert state.add("b", 4.0), "nothing holds it any more"
     assert keys_taken(state, 2, 4.0) == ["b"]
+
+
+def test_what_was_added_during_a_run_may_turn_out_to_be_less_urgent_and_never_more() -> None:
+    state: QueueState[str] = QueueState()
+    for key, asked, at_most, expected in (("a", 10, 5, 5), ("b", 3, 5, 3), ("c", 10, None, 10)):
+        state.add(key, 0.0)
+        state.take(0.0)
+        state.add(key, 1.0, priority=asked)
+        assert state.done(key, 2.0, at_most) == (2.0, True)
+        assert state.ready_by_priority() == {expected: 1}
+        assert state.take(2.0) == (key, expected, 1.0)
+        assert state.done(key, 3.0, at_most) == (1.0, False)
