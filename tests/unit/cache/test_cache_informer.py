@@ -113,6 +113,14 @@ async def test_a_late_handler_hears_of_each_object_in_order_though_changes_come_
         assert told[0].new.resource_version == "5"
 
 
+async def test_a_handler_that_was_there_before_the_first_state_has_been_told_when_that_is_there() -> None:
+    informer = new_informer()
+    handle = informer.add_handler(lambda delta: None)
+    assert not handle.synced
+    await first_state(informer, 2)
+    assert handle.synced
+
+
 async def test_a_removed_handler_hears_nothing_more() -> None:
     informer = new_informer()
     async with running(informer):
