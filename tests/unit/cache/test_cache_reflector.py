@@ -49,6 +49,7 @@ class World(InformerObserver):
     objects: dict[str, str] = field(default_factory=dict)
     clock: VirtualClock = field(default_factory=VirtualClock)
     kind_at: float = 0.0
+    reasons: list[str] = field(default_factory=list)
 
     async def answer(self) -> Any:
         if not self.script:
@@ -104,13 +105,16 @@ class World(InformerObserver):
     async def replace(self, snapshot: Replacement) -> None:
         found = [record for names in snapshot.records.values() for record in names.values()]
         self.objects = {record.name: record.resource_version for record in found}
-        self.told.append(f"all {sorted(self.objects)}")
+        self.told.append(f"{'first' if snapshot.initial else 'all'} {sorted(self.objects)}")
+
+    def watch_failed(self, reason: str) -> None:
+        self.reasons.append(reason)
 
     def failed(self) -> None:
         self.told.append("failed")
 
-    def play(self, **options: Any) -> World:
-        state = WatchState(streaming=False)
+    def play(self, *, streaming: bool = False, **options: Any) -> World:
+        state = WatchState(streaming=streaming)
         reflector = Reflector("things", state, self.locate, RecordDecoder(THING), self, self.clock, self, **options)
 
         async def main() -> None:
@@ -126,11 +130,23 @@ def test_a_list_in_pages_and_then_each_event_in_order_with_its_version() -> None
     chunks.append(event("MODIFIED", "a", 9) + event("DELETED", "b", 10))
     world = World([page(7, "a", more="t"), page(7, "b"), chunks]).play()
     assert world.asked[1:4] == ["list 500", "list 500 t", "watch 7"]
-    assert world.told == ["all ['a', 'b']", "ADDED c", "at 8", "MODIFIED a", "at 9", "DELETED b", "at 10"]
+    assert world.told == ["first ['a', 'b']", "ADDED c", "at 8", "MODIFIED a", "at 9", "DELETED b", "at 10"]
 
 
 def test_what_the_sink_does_not_want_is_left_out_of_a_list() -> None:
     assert World([page(7, "a", "other-b")]).play().objects == {"a": "7"}
+
+
+def test_a_streamed_first_state_is_whole_at_its_marker_and_events_go_on_behind_it() -> None:
+    end = {"kind": "Thing", "metadata": {"resourceVersion": "9", "annotations": {"k8s.io/initial-events-end": "true"}}}
+    marker = json.dumps({"type": "BOOKMARK", "object": end}).encode() + b"\n"
+    first = (
+        event("ADDED", "other-x", 5) + event("ADDED", "a", 6) + event("ADDED", "other-y", 7) + event("ADDED", "b", 8)
+    )
+    world = World([[first + marker + event("MODIFIED", "a", 10)]]).play(streaming=True)
+    assert world.told == ["first ['a', 'b']", "MODIFIED a", "at 10"]
+    assert world.objects == {"a": "10", "b": "8"}
+    assert world.asked[1] == "watch "
 
 
 def test_a_kind_that_comes_late_is_waited_for_and_listed() -> None:
@@ -154,6 +170,7 @@ def test_a_version_that_expired_is_listed_anew_and_what_went_meanwhile_is_gone(
     world = World([page(7, "a", "b"), Expired("too old"), page(20, "b", "c")]).play()
     assert world.objects == {"b": "20", "c": "20"}
     assert world.asked[-1] == "watch 20"
+    assert world.told == ["first ['a', 'b']", "failed", "all ['b', 'c']"]
     [record] = caplog.records
     assert record.levelname == "INFO"
 
@@ -162,6 +179,7 @@ def test_an_outage_is_told_once_with_the_collections_name(caplog: pytest.LogCapt
     world = World([*[ConnectionFailed("refused")] * 9, page(7, "a")]).play()
     assert world.objects == {"a": "7"}
     assert world.told.count("failed") == 9
+    assert world.reasons == ["ConnectionFailed"] * 9
     assert [record.getMessage() for record in caplog.records] == ["things: refused; trying again"]
 
 
@@ -172,7 +190,7 @@ def test_what_somebody_has_told_already_is_not_told_again(caplog: pytest.LogCapt
 
 def test_a_line_that_is_cut_is_no_event() -> None:
     world = World([page(7), [event("ADDED", "a", 8)[:-9], 0.0], page(7), [event("ADDED", "a", 8), 60.0]]).play()
-    assert world.told == ["all []", "failed", "ADDED a", "at 8"]
+    assert world.told == ["first []", "failed", "ADDED a", "at 8"]
     assert world.asked[2:5] == ["watch 7", "list 1", "watch 7"]
 
 
@@ -185,6 +203,7 @@ def test_a_fault_of_our_own_is_told_with_its_traceback_and_everything_is_listed_
     assert record.levelname == "ERROR"
     assert record.exc_info
     assert "this is a fault of kopylite" in record.getMessage()
+    assert world.reasons[0] == "RuntimeError"
 
 
 def test_a_silent_watch_at_a_server_that_has_nothing_new_is_left_open() -> None:

@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import anyio
 
-from kopylite.cache import Informer, SharedCache
+from kopylite.cache import Informer, Scope, SharedCache
+from kopylite.cache.part import ShardPart
+from kopylite.cache.shared import PartCache
 from kopylite.client.config import ClientConfig
 from kopylite.client.resources import Resources
 from kopylite.client.transport import HttpTransport
 from kopylite.metrics import Metrics
-from kopylite.objects import Kind, ObjectKey
+from kopylite.objects import Kind, ObjectKey, Shard
 from tests.chaos.faultserver import FaultServer
 
 THING = Kind("example.com/v1", "Thing")
@@ -132,3 +134,18 @@ async def test_an_informer_was_tried_when_its_list_came_or_was_refused() -> None
                 await bad.wait_tried()
             assert (good.has_state, bad.has_state) == (True, False)
             tasks.cancel_scope.cancel()
+
+
+async def test_the_informers_of_a_part_are_shared_by_its_users_and_end_with_them() -> None:
+    transport = HttpTransport(ClientConfig(server="http://127.0.0.1:1"))
+    cache = SharedCache(transport, Resources(transport))
+    first, second = (PartCache(cache, ShardPart(Shard(index, 2))) for index in range(2))
+    informer = first.acquire(THING, namespace="ns", labels="a=b", fields="c=d", metadata_only=True)
+    assert informer.scope == Scope(THING, "ns", "a=b", "c=d", True, first.part)
+    assert first.acquire(THING, namespace="ns", labels="a=b", fields="c=d", metadata_only=True) is informer
+    other = second.acquire(THING, namespace="ns", labels="a=b", fields="c=d", metadata_only=True)
+    assert other is not informer
+    first.release(informer)
+    assert cache.informers == [informer, other]
+    first.release(informer)
+    assert cache.informers == [other]

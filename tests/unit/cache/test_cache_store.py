@@ -141,3 +141,11 @@ def test_an_index_at_which_no_object_has_a_value_is_named_once(caplog: pytest.Lo
             assert store.list(index={"spec.idd": "a"}) == []
             assert len(store.list(index={"spec.id": "a"})) == 1
     assert caplog.messages == ["list by the index 'spec.idd': no object has a value there yet; is it spelt rightly?"]
+
+
+def test_nothing_is_kept_of_a_namespace_without_objects() -> None:
+    store = Store()
+    for number in range(3):
+        store.put(thing("a", namespace=f"n{number}"))
+        store.remove(ObjectKey(f"n{number}", "a"))
+    assert (store.names(), dict(store._spaces), len(store), store.body_bytes) == ({}, {}, 0, 0)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from kopylite.cache.record import Bookmark, Page
-from kopylite.cache.steps import FetchPage, FindKind, OpenWatch, Probe, Sleep
+from kopylite.cache.steps import FetchPage, FindKind, OpenWatch, Phase, Probe, Sleep
 from kopylite.cache.watchstate import WatchState
-from kopylite.errors import ConnectionFailed, Expired, KindNotFound, StreamBroken
+from kopylite.errors import ConnectionFailed, Expired, Forbidden, KindNotFound, StreamBroken
 
 
 def expire(state: WatchState, now: float) -> None:
@@ -102,3 +102,55 @@ def test_silence_is_death_where_a_bookmark_has_come_and_before_the_watch_is_open
     assert isinstance(step, OpenWatch)
     fresh.opening(step, 10.0)
     assert fresh.silence_is_death, "headers come at once"
+
+
+def test_a_phase_says_for_people_what_is_going_on() -> None:
+    state = WatchState(streaming=False)
+    phases = [state.phase]
+    state.next(0.5)
+    state.kind_missing(KindNotFound("Thing"), 0.0, 0.5)
+    phases.append(state.phase)
+    state.next(0.5)
+    state.next(0.5)
+    phases.append(state.phase)
+    state.found()
+    phases.append(state.phase)
+    state.next(0.5)
+    state.listed(Page([], "100", ""))
+    open_watch(state, 0.0)
+    phases.append(state.phase)
+    state.failed(StreamBroken("cut"), 1.0, 0.5)
+    phases.append(state.phase)
+    assert phases == [
+        Phase.FINDING_KIND, Phase.WAITING_FOR_KIND, Phase.WAITING_FOR_KIND,
+        Phase.LISTING, Phase.WATCHING, Phase.RETRYING,
+    ]  # fmt: skip
+
+
+def test_a_watch_that_is_about_to_be_opened_counts_as_one_unless_something_is_wrong() -> None:
+    state = WatchState(streaming=False)
+    state.next(0.5)
+    state.found()
+    state.next(0.5)
+    state.listed(Page([], "100", ""))
+    assert state.phase is Phase.WATCHING
+    state.next(0.5)
+    state.failed(Forbidden("no"), 0.0, 0.5)
+    assert state.phase is Phase.RETRYING
+    state.next(0.5)
+    state.next(0.5)
+    assert state.phase is Phase.RETRYING, "still, until it is open"
+
+
+def test_only_the_first_whole_state_is_initial() -> None:
+    state = WatchState(streaming=False)
+    state.next(0.5)
+    state.found()
+    state.next(0.5)
+    first = state.listed(Page([], "100", ""))
+    expire(state, 0.0)
+    state.next(0.5)
+    second = state.listed(Page([], "200", ""))
+    assert first is not None
+    assert second is not None
+    assert (first.initial, second.initial) == (True, False)

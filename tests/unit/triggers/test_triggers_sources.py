@@ -372,3 +372,65 @@ def test_a_round_that_fails_again_and_again_is_asked_for_ever_more_rarely_and_ca
     assert 0.7 < pauses[0] <= 1.0
     assert all(pause > 1.2 * earlier for earlier, pause in itertools.pairwise(pauses[:6]))
     assert all(40 < pause <= 60 for pause in pauses[6:])
+
+
+async def test_a_handler_that_has_to_know_something_is_told_of_nothing_before() -> None:
+    class Late(EnqueueObject):
+        def __init__(self) -> None:
+            self.known = anyio.Event()
+
+        async def prepare(self) -> None:
+            await self.known.wait()
+
+    async def scenario(server: FaultServer, cache: SharedCache, tasks: anyio.abc.TaskGroup) -> None:
+        asked, late = Asked(), Late()
+        source = KindSource(cache, THING, late)
+        tasks.start_soon(source.run, asked)
+        with anyio.fail_after(5):
+            await source.informer.wait_synced()
+        assert asked.asks == []
+        assert not source.synced
+        late.known.set()
+        with anyio.fail_after(5):
+            await source.wait_synced()
+        assert asked.names == ["a"]
+
+    await with_cache(scenario)
+
+
+async def test_only_a_map_function_has_calls_that_take_long() -> None:
+    async def scenario(server: FaultServer, cache: SharedCache, tasks: anyio.abc.TaskGroup) -> None:
+        hangs = anyio.Event()
+
+        async def map_function(thing: Any) -> list[Request]:
+            hangs.set()
+            await anyio.sleep_forever()
+            return []
+
+        plain, mapped = KindSource(cache, THING, EnqueueObject()), KindSource(cache, THING, EnqueueMapped(map_function))
+        assert (plain.active_calls(), mapped.active_calls()) == ([], [])
+        tasks.start_soon(mapped.run, Asked())
+        with anyio.fail_after(5):
+            await hangs.wait()
+        assert len(mapped.active_calls()) == 1
+        assert mapped.active_calls(longer_than=3600.0) == []
+
+    await with_cache(scenario)
+
+
+def test_a_channel_that_keeps_breaking_is_opened_more_and_more_rarely() -> None:
+    clock, opened = VirtualClock(), list[float]()
+
+    def broken() -> AsyncIterator[Request]:
+        opened.append(clock.monotonic())
+        raise RuntimeError("oops")
+
+    async def main() -> None:
+        with anyio.move_on_after(600):
+            await ChannelSource(broken, clock=clock).run(Asked())
+
+    clock.run(main)
+    pauses = [later - earlier for earlier, later in itertools.pairwise(opened)]
+    assert pauses[0] < 3
+    assert all(later > earlier for earlier, later in itertools.pairwise(pauses[:5]))
+    assert 30 < max(pauses) < 100
