@@ -22,7 +22,7 @@ from kopylite.objects.kinds import Kind
 from kopylite.objects.meta import ObjectKey
 from kopylite.objects.modelcodec import ModelCodec, codec_of
 from kopylite.objects.models import ClientModelAdapter, is_client_model, with_micro_times
-from kopylite.objects.reading import read_from
+from kopylite.objects.reading import READ, read_from
 from kopylite.objects.resource import CustomResource
 from kopylite.objects.secretadapter import SecretAdapter, is_secret
 from kopylite.objects.unstructured import Unstructured, fill_kind, unreadable
@@ -98,7 +98,7 @@ class ModelAdapter(Generic[ModelT]):
             if error.object is not None:
                 fill_kind(error.object, self.kind)
             raise
-        read_from(obj, raw)
+        obj.__dict__[READ] = raw  # as read_from, which each read would call
         return obj
 
     def encode(self, obj: ModelT) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from kopylite.objects.unstructured import Unstructured
 from kopylite.objects.wireschema import camel
 
 # Instances of models have it beside their fields, as a cached property would be.
-_READ = "_kopylite_read"
+READ = "_kopylite_read"
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 
 
@@ -30,12 +30,12 @@ def read_from(obj: Any, raw: bytes | Later) -> None:
     if isinstance(obj, Unstructured):
         obj._read = raw
     elif hasattr(obj, "__dict__"):
-        obj.__dict__[_READ] = raw
+        obj.__dict__[READ] = raw
 
 
 def bytes_of(obj: Any) -> bytes | None:
     """The bytes that an object was read from; None for one that was not read."""
-    found = getattr(obj, "_read", None) if isinstance(obj, Unstructured) else getattr(obj, "__dict__", {}).get(_READ)
+    found = getattr(obj, "_read", None) if isinstance(obj, Unstructured) else getattr(obj, "__dict__", {}).get(READ)
     if found is None or isinstance(found, bytes):
         return found
     made: bytes = found()
