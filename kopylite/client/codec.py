@@ -52,8 +52,10 @@ class LineSplitter:
     def feed(self, chunk: bytes) -> list[bytes]:
         """The lines that `chunk` completes, in order and without their newline."""
         # `split` would look at each byte by itself; lines are a thousand of them.
-        lines: list[bytes] = []
         at, end = 0, chunk.find(b"\n")
+        if end == len(chunk) - 1 > 0 and not self._parts:
+            return [chunk[:end]]  # an event that comes alone, as most do
+        lines: list[bytes] = []
         while end >= 0:
             line = chunk[at:end]
             if self._parts:

@@ -114,14 +114,14 @@ class Controller:
         # Those that are followed at the moment have a scope that ends it.
         self._sources: dict[Source, anyio.CancelScope | None] = dict.fromkeys(sources)
         self._in_scope = in_scope
-        self.pauses = Pauses(spec.name, self._admit, environment.clock, told=spec.paused_condition)
         self._shard = environment.shard
         self._writer = environment.writer
         self._queue: WorkQueue[Request] = WorkQueue(
             clock=environment.clock, rate_limiter=RateLimiter(spec.rate_limit), observer=queue_observer
         )
+        self.pauses = Pauses(spec.name, self._queue.add, environment.clock, told=spec.paused_condition)
         self._reasons: Reasons[Request] = Reasons()
-        self._gate = Gate(self.name, lambda: self.sources, self._admit)
+        self._gate = Gate(self.name, lambda: self.sources, self._queue.add)
         self._settler = settler = Settler(
             spec,
             self._queue,
@@ -330,9 +330,6 @@ class Controller:
         if source in self._sources:  # else it was let go before it began
             with anyio.CancelScope() as self._sources[source]:
                 await source.run(self.enqueue)
-
-    def _admit(self, request: Request, priority: int) -> None:
-        self._queue.add(request, priority=priority)
 
 
 def _no_calls(longer_than: float) -> list[ActiveCall]:

@@ -9,6 +9,7 @@ from kopylite.boundary import show
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.reconcile.request import Request
 from kopylite.triggers import PAUSED, RECONCILE_AT, Event, EventType, annotated
+from kopylite.triggers.annotated import NOTHING
 from kopylite.workqueue.ratelimiters import TokenBucket
 
 logger = logging.getLogger("kopylite.controller")
@@ -69,9 +70,10 @@ class Pauses:
 
         What is asked for here concerns the object itself, whatever a predicate says of this kind of change.
         """
-        record, now = event.record, annotated(event.new)
-        if not now.paused and not now.unclear and now.reconcile_at is None and not self.paused:
+        now = annotated(event.new)
+        if now is NOTHING and not self.paused:
             return ""
+        record = event.record
         request = Request(record.namespace, record.name)
         before = annotated(event.old)
         if now.unclear is not None and now.unclear != before.unclear:

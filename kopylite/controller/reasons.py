@@ -61,11 +61,10 @@ class Reasons(Generic[K]):
 
     def add_own(self, key: K, reason: str) -> None:
         """As `add`, for a run that the last one asked for: REQUEUE, REQUEUE_AFTER, RETRY."""
-        known = self._by_key.get(key)
-        if known is None:
-            self._by_key[key] = _OWN[reason]
+        if key in self._by_key:
+            self._merge(key, reason, self._by_key[key])
         else:
-            self._merge(key, reason, known)
+            self._by_key[key] = _OWN[reason]
 
     def drop(self, match: Callable[[K], bool]) -> None:
         """Forget the keys that match: they have no run to come."""

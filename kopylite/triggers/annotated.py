@@ -33,13 +33,14 @@ class Annotated(NamedTuple):
     reconcile_at: str | None = None
 
 
-_NOTHING = Annotated()
+NOTHING: Final = Annotated()
+"""What nearly all objects tell."""
 
 
 def annotated(record: Record | None) -> Annotated:
     """What an object tells. Costs a search through its bytes where it tells nothing; never raises."""
     if record is None or _PREFIX not in record.body:
-        return _NOTHING
+        return NOTHING
     found = record.annotations()
     value = found.get(PAUSED, "")
     word = value.lower() if len(value) < 8 else value

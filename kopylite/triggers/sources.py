@@ -169,10 +169,10 @@ class KindSource:
 
     def _hand_on(self, enqueue: Enqueue, event: Event) -> None:
         new, ask = event.new, enqueue
-        if new is not None and not event.initial and not event.unchanged:
-            enqueue = partial(_enqueue_change, enqueue, Version(new.uid, new.resource_version))
         why = self.asks(event) if self.asks is not None else ""
         if self._passes(event) or (why and new is not None and self._passes(Event(EventType.CREATE, None, new))):
+            if new is not None and not event.initial and not event.unchanged:
+                enqueue = partial(_enqueue_change, enqueue, Version(new.uid, new.resource_version))
             self._handler.handle(event, self._watched, enqueue)
             if why and new is not None:
                 ask(Request(new.namespace, new.name), why, NORMAL_PRIORITY)

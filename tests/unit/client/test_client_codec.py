@@ -27,6 +27,9 @@ def test_a_line_may_come_in_pieces_and_several_in_one_chunk() -> None:
     assert splitter.pending == 4
     assert splitter.feed(b':1}\n{"b":2}\n\n{"c') == [b'{"a":1}', b'{"b":2}']
     assert splitter.feed(b'":3}\n') == [b'{"c":3}']
+    assert splitter.feed(b'{"d":4}\n') == [b'{"d":4}']
+    assert splitter.feed(b'{"e":5}\n{"f":6}\n') == [b'{"e":5}', b'{"f":6}']
+    assert splitter.feed(b"\n") == []
     assert splitter.pending == 0
 
 
