@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from kopylite.cache.record import Bookmark, Page
 from kopylite.cache.steps import FetchPage, FindKind, OpenWatch, Phase, Probe, Sleep
 from kopylite.cache.watchstate import WatchState
@@ -155,3 +158,15 @@ def test_only_the_first_whole_state_is_initial() -> None:
     assert first is not None
     assert second is not None
     assert (first.initial, second.initial) == (True, False)
+
+
+@given(st.floats(0, 1, exclude_max=True))
+def test_a_watch_is_asked_for_five_to_ten_minutes(chance: float) -> None:
+    state = WatchState(streaming=False)
+    state.next(0.5)
+    state.found()
+    state.next(0.5)
+    state.listed(Page([], "100", ""))
+    step = state.next(chance)
+    assert isinstance(step, OpenWatch)
+    assert step.timeout_seconds == 300 + int(300 * chance)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from kopylite.boundary import name_of
 from kopylite.cache import Delta
 from kopylite.controller import ControllerSpec, watch
 from kopylite.errors import RegistrationError, UsageError
@@ -191,3 +192,11 @@ def test_a_predicate_that_needs_no_kind_is_bound_to_any() -> None:
     assert generation_changed.bound_to(THING) is generation_changed
     with pytest.raises(UsageError):
         (~field_changed("spec.idd")).bound_to(Thing)
+
+
+def test_a_predicate_over_objects_is_named_after_its_function() -> None:
+    def big(thing: Any) -> bool:
+        return True
+
+    for judges in (when(big), when(big).bound_to(THING), when(big).bound_to(THING, metadata_only=True)):
+        assert name_of(judges) == f"when({name_of(big)})"

@@ -418,19 +418,44 @@ async def test_only_a_map_function_has_calls_that_take_long() -> None:
     await with_cache(scenario)
 
 
+class EvenClock(VirtualClock):
+    """Chance is always the same."""
+
+    chance = 0.0
+
+    def random(self) -> float:
+        return self.chance
+
+
 def test_a_channel_that_keeps_breaking_is_opened_more_and_more_rarely() -> None:
-    clock, opened = VirtualClock(), list[float]()
+    clock, opened = EvenClock(), list[float]()
 
     def broken() -> AsyncIterator[Request]:
         opened.append(clock.monotonic())
         raise RuntimeError("oops")
 
     async def main() -> None:
-        with anyio.move_on_after(600):
+        with anyio.move_on_after(200):
             await ChannelSource(broken, clock=clock).run(Asked())
 
     clock.run(main)
     pauses = [later - earlier for earlier, later in itertools.pairwise(opened)]
-    assert pauses[0] < 3
-    assert all(later > earlier for earlier, later in itertools.pairwise(pauses[:5]))
-    assert 30 < max(pauses) < 100
+    assert pauses == pytest.approx([1, 2, 4, 8, 16, 32, 60, 60])
+
+
+@pytest.mark.parametrize(("chance", "pause"), [(0.0, 9.0), (0.5, 10.0), (0.99, 10.98)])
+def test_the_pause_between_two_rounds_is_a_tenth_shorter_or_longer(chance: float, pause: float) -> None:
+    clock, rounds = EvenClock(), list[float]()
+    clock.chance = chance
+
+    async def keys() -> list[Request]:
+        rounds.append(clock.monotonic())
+        return []
+
+    async def main() -> None:
+        with anyio.move_on_after(40):
+            await PeriodicSource(10.0, keys, clock=clock).run(Asked())
+
+    clock.run(main)
+    assert rounds == pytest.approx([pause * turn for turn in range(1, len(rounds) + 1)])
+    assert len(rounds) >= 3
