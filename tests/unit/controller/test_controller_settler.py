@@ -31,7 +31,7 @@ from kopylite.errors import (
 )
 from kopylite.objects import CustomResource, Kind, Unstructured, adapter_of
 from kopylite.observers import ReconcileObserver
-from kopylite.reconcile import Context, Environment, EventRecorder, Request, Result
+from kopylite.reconcile import Context, Environment, EventRecorder, Request, Result, Retry
 from kopylite.testing.clock import VirtualClock
 from kopylite.workqueue import WorkQueue
 
@@ -466,3 +466,14 @@ def test_what_a_run_forgot_to_await_is_told_beside_its_own_error_and_not_twice(
         context.forgotten.append("save(...) was called without await")
         settler.settle(context, request, 0, settle_error(error), error, 0.1)
         assert caplog.messages.count("save(...) was called without await") == lines
+
+
+def test_many_runs_that_wait_for_the_same_are_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    spec = ControllerSpec(name="widget", kind=Kind("example.com/v1", "Widget"), reconcile=nothing)
+    settler = Settler(spec, WorkQueue(), Reasons(), ReconcileObserver())
+    environment = Environment("widget", cast("Client", None))
+    with caplog.at_level(logging.INFO):
+        for number in range(20):
+            request, error = Request("shop", f"a{number}"), Retry("the database is not up yet", after=5)
+            settler.settle(Context(environment, request), request, 0, settle_error(error), error, 0.1)
+    assert caplog.messages == ["not yet, next try in 5.0 s: the database is not up yet"]
