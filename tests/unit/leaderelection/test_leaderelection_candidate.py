@@ -45,3 +45,12 @@ def test_after_a_renewal_that_failed_the_next_one_comes_sooner_as_the_deadline_c
     now: float, pause: float
 ) -> None:
     assert leader().renew_in(now, 0.5, failed=True) == pause
+
+
+@pytest.mark.parametrize(
+    ("now", "random", "pause"), [(0.0, 0.0, 1.8), (0.0, 1.0, 2.2), (0.5, 0.5, 1.5), (3.0, 0.0, 0.0)]
+)
+def test_a_renewal_comes_a_period_after_the_last_one_was_sent_more_or_less(
+    now: float, random: float, pause: float
+) -> None:
+    assert leader().renew_in(now, random, failed=False) == pytest.approx(pause)
