@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeVar, Unpack, overload
+from typing import Any, TypeVar, Unpack, cast, overload
 
 from pydantic import BaseModel
 
@@ -77,6 +77,7 @@ class Client(LiveClient):
     ) -> None:
         self._cache = cache or NoCache()
         self._recent = RecentWrites(self._cache, clock, lambda kind, key: self.api.newest(kind, key))
+        self._shown = self._recent.shown
         api, misfits = Api(transport, resources, told(self._recent, listener)), Misfits(on_misfit)
         super().__init__(api, field_manager=field_manager, misfits=misfits)
         self.live = LiveClient(api, field_manager=field_manager, misfits=misfits)
@@ -107,7 +108,7 @@ class Client(LiveClient):
     async def find(self, kind: Kind | type[Any], key: str | HasKey, *, namespace: str = "") -> Any:
         """Read an object; None when there is none. A kind that is not served is an error all the same."""
         adapter, where = adapter_of(kind), object_key(key, namespace)
-        body = self._recent.shown(adapter.kind, where) or await self._read_otherwise(adapter.kind, where)
+        body = self._shown(adapter.kind, where) or await self._read_otherwise(adapter.kind, where)
         return None if body is None else adapter.decode(body)
 
     @overload
@@ -345,12 +346,11 @@ class Client(LiveClient):
             return obj
         adapter = adapter_like(obj)
         body = await self.api.patch(adapter.kind, key_of(obj), steps, "json", None, self.options(**params))
-        result: T = adapter.decode(body)
-        return result
+        return cast("T", adapter.decode(body))
 
     async def _read(self, kind: Kind, key: ObjectKey) -> bytes | None:
         """An object from the cache, if that shows all that this client wrote, else from the server."""
-        return self._recent.shown(kind, key) or await self._read_otherwise(kind, key)
+        return self._shown(kind, key) or await self._read_otherwise(kind, key)
 
     async def _read_otherwise(self, kind: Kind, key: ObjectKey) -> bytes | None:
         """As `_read`, of what is not shown at once."""

@@ -35,9 +35,16 @@ class ShardClient(Client):
     def __init__(self, shard: Shard, *args: Any, **params: Any) -> None:
         super().__init__(*args, **params)
         self._shard = shard
+        self._shown = self._shown_to_run
 
-    async def _read(self, kind: Kind, key: ObjectKey) -> bytes | None:
-        body, run = await super()._read(kind, key), RUNNING.get()
+    def _shown_to_run(self, kind: Kind, key: ObjectKey) -> bytes | None:
+        return self._unless_hidden(kind, key, self._recent.shown(kind, key))
+
+    async def _read_otherwise(self, kind: Kind, key: ObjectKey) -> bytes | None:
+        return self._unless_hidden(kind, key, await super()._read_otherwise(kind, key))
+
+    def _unless_hidden(self, kind: Kind, key: ObjectKey, body: bytes | None) -> bytes | None:
+        run = RUNNING.get()
         if body is None or run is None or not run.is_about(kind, key):
             return body
         return body if self._shard.holds(decode_identity(body)[1].uid) else None
