@@ -61,10 +61,32 @@ def _split(url: str) -> SplitResult | None:
         return None
     try:
         parts = urlsplit(url)
-        usable = bool(parts.hostname) and parts.port != 0  # .port raises where it is out of range
+        usable = bool(ascii_host(parts.hostname or "")) and parts.port != 0  # .port raises where it is out of range
     except ValueError:
         return None
     return parts if usable else None
+
+
+def ascii_host(host: str) -> str:
+    """A host as it goes out: names in letters of other languages have a form in plain ones. Raises ValueError."""
+    return host.encode("idna").decode()
+
+
+def host_header(url: SplitResult) -> str:
+    """What the header Host says of a URL: the port if it is named there, and no interface of this machine."""
+    host = ascii_host(url.hostname or "").partition("%")[0]
+    shown = f"[{host}]" if ":" in host else host
+    return shown if url.port is None else f"{shown}:{url.port}"
+
+
+def tls_name(text: str, where: str) -> str:
+    """A name to expect in a server's certificate, checked. Raises KubeconfigError."""
+    try:
+        if text.isprintable() and not text.startswith(".") and ascii_host(text):
+            return text
+    except ValueError:
+        pass
+    raise KubeconfigError(f"{where}: tls-server-name {text[:200]!r} is neither a host's name nor an address")
 
 
 def is_loopback(server: str) -> bool:

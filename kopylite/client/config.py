@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from kopylite.client.addresses import is_loopback, proxy_url, server_url
+from kopylite.client.addresses import is_loopback, proxy_url, server_url, tls_name
 from kopylite.client.credentials import Credentials, StaticCredentials, check_header, token_file
 from kopylite.client.tls import TlsSettings
 from kopylite.errors import KubeconfigError
@@ -55,6 +55,8 @@ class ClientConfig:
     def __post_init__(self) -> None:
         where = self.source or "the client's configuration"
         object.__setattr__(self, "server", server_url(self.server, where))
+        if self.tls.server_name:
+            tls_name(self.tls.server_name, where)
         if self.proxy is not None:
             object.__setattr__(self, "proxy", proxy_url(self.proxy, where))
             remember(urlsplit(self.proxy).password or "")

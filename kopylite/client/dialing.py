@@ -14,7 +14,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 import aiohappyeyeballs
 import anyio
 
-from kopylite.client.addresses import PORTS, without_user
+from kopylite.client.addresses import PORTS, ascii_host, without_user
 from kopylite.client.permits import revocable
 from kopylite.client.socks import require_socks, socks_socket
 from kopylite.client.wire import Broken, HttpConnection, head_of, lines_of
@@ -82,7 +82,7 @@ class Dialer:
             raise ConnectionFailed(f"no connection to {self._to}: {_said(error)}") from error
 
     async def _dial(self, context: ssl.SSLContext | None) -> HttpConnection:
-        host, port = self._url.hostname or "", _port(self._url)
+        host, port = ascii_host(self._url.hostname or ""), _port(self._url)
         if self._proxy is None:
             return await _open(await self._connected(host, port), context, self._name)
         if self._proxy.scheme == "socks5":

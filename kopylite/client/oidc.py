@@ -20,7 +20,7 @@ from urllib.parse import quote, urlencode, urlsplit
 import msgspec
 
 from kopylite.boundary import read, say
-from kopylite.client.addresses import environment_proxy, is_loopback, server_url, without_user
+from kopylite.client.addresses import environment_proxy, host_header, is_loopback, server_url, without_user
 from kopylite.client.credentials import EXPIRY_LEEWAY, CachedCredentials, ClientIdentity, check_header
 from kopylite.client.dialing import Dialer
 from kopylite.client.tls import TlsSettings, build_context
@@ -172,7 +172,7 @@ async def _ask(
 ) -> tuple[int, bytes]:
     """Status and body. A redirect is not followed: it would carry the refresh-token to wherever it points."""
     parts = urlsplit(url)
-    lines = [("Host", parts.netloc), ("Accept", "application/json"), ("Accept-Encoding", "identity"), *headers]
+    lines = [("Host", host_header(parts)), ("Accept", "application/json"), ("Accept-Encoding", "identity"), *headers]
     if form is not None:
         lines.append(("Content-Type", "application/x-www-form-urlencoded"))
     content = urlencode(form).encode() if form is not None else None

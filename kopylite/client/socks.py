@@ -37,5 +37,5 @@ async def socks_socket(proxy: SplitResult, host: str, port: int) -> socket.socke
     )
     try:
         return await there.connect(host, port, timeout=3600)
-    except (ProxyError, ProxyConnectionError, ProxyTimeoutError) as error:
+    except (ProxyError, ProxyConnectionError, ProxyTimeoutError, ValueError) as error:
         raise OSError(str(error) or type(error).__name__) from None

@@ -17,7 +17,7 @@ from urllib.parse import quote, urlsplit
 import anyio
 from multidict import CIMultiDict
 
-from kopylite.client.addresses import origin_of, without_user
+from kopylite.client.addresses import host_header, origin_of, without_user
 from kopylite.client.apiwarnings import ApiWarnings
 from kopylite.client.config import ClientConfig
 from kopylite.client.connections import Connections
@@ -124,7 +124,7 @@ class HttpTransport:
         proxy = urlsplit(config.proxy or "")
         # What a proxy passes on without looking in is asked for by its whole URL.
         asks_proxy = url.scheme == "http" and proxy.scheme in ("http", "https")
-        host = url.netloc.encode("idna").decode()
+        host = host_header(url)
         # What the target of each request begins with, and the headers that all have.
         self._prefix = (f"http://{host}" if asks_proxy else "") + quote(url.path, safe=_PLAIN_IN_PATHS)
         self._lines_for = lru_cache(maxsize=16)(self._make_lines)

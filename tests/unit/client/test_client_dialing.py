@@ -9,16 +9,18 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any
+from urllib.parse import urlsplit
 
 import anyio
 import pytest
 import trustme
 
 from kopylite.client import ApiRequest, ClientConfig, HttpTransport
+from kopylite.client.addresses import host_header
 from kopylite.client.connections import KEEPALIVE
 from kopylite.client.dialing import Dialer
 from kopylite.client.tls import TlsSettings
-from kopylite.errors import ConnectionFailed
+from kopylite.errors import ConnectionFailed, KubeconfigError
 from kopylite.testing.clock import VirtualClock
 from tests.operators import eventually
 from tests.unit.client.scripted import Hurried, Received, ScriptedServer, answer
@@ -218,3 +220,42 @@ def test_a_connection_that_waits_for_too_long_is_closed_and_another_is_opened() 
             assert server.connections == 2
 
     clock.run(main)
+
+
+@pytest.mark.parametrize("host", ["a" * 64, "a..b", "a b", "a\u200bb"])
+def test_what_is_no_host_is_refused_where_it_is_written(host: str) -> None:
+    with pytest.raises(KubeconfigError, match=r"server should be a URL"):
+        ClientConfig(f"https://{host}:6443")
+    with pytest.raises(KubeconfigError, match=r"a proxy should be a URL"):
+        ClientConfig("https://example.com", proxy=f"http://{host}:3128")
+
+
+@pytest.mark.parametrize("name", [".a", "a" * 64, "a..b", "a\x00b", "\ud800"])
+def test_a_name_that_no_certificate_has_is_refused_where_it_is_written(name: str) -> None:
+    with pytest.raises(KubeconfigError, match=r"^the client's configuration: tls-server-name .* is neither"):
+        ClientConfig("https://example.com", tls=TlsSettings(server_name=name))
+
+
+async def test_a_host_in_letters_of_its_own_is_asked_for_in_plain_ones(ca: trustme.CA) -> None:
+    async with ScriptedServer(answer(), tls=serving(ca, "xn--bcher-kva.example")) as server:
+        proxy = Proxy(server.port)
+        async with proxy.listening() as at:
+            tls = TlsSettings(ca.cert_pem.bytes())
+            config = ClientConfig("https://bücher.example:6443", tls=tls, proxy=f"http://{at}")
+            async with HttpTransport(config) as transport:
+                assert (await transport.request(VERSION)).status == 200
+    assert proxy.asked[0].startswith(b"CONNECT xn--bcher-kva.example:6443 HTTP/1.1\r\n")
+    assert server.received[0].headers["host"] == "xn--bcher-kva.example:6443"
+
+
+@pytest.mark.parametrize(
+    ("url", "header"),
+    [
+        ("https://example.com", "example.com"),
+        ("https://example.com:443/path", "example.com:443"),
+        ("http://[fe80::1%25eth0]:80", "[fe80::1]:80"),
+        ("http://user:hush@127.0.0.1", "127.0.0.1"),
+    ],
+)
+def test_the_header_host_says_what_the_url_does(url: str, header: str) -> None:
+    assert host_header(urlsplit(url)) == header
