@@ -102,9 +102,9 @@ class Roster:
 
     def wrote(self, state: str, began: float, now: float, *, anew: bool) -> None:
         """Our own Lease was written; counted from when that began. `anew`: it was not there any more."""
-        if anew and self._phase is _Phase.CONFIRMED:
-            self._phase = _Phase.ANNOUNCED  # the others may have seen nobody meanwhile
-            self._announced_at = None
+        if anew:
+            self._present_until = NEVER  # the others may have seen nobody meanwhile
+        self._lapse(now)  # the write does not say that we were there before it, as after a stop of the whole process
         self._present_until = began + self._settings.renew_deadline
         if state == ACTIVE and self._announced_at is None:
             self._announced_at = now

@@ -17,7 +17,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 from kopylite.leaderelection import Candidate, Lease, LeaseSettings, Roster, fair_part, shard_labels
@@ -320,6 +320,7 @@ class World:
 @pytest.mark.timeout(900)
 @settings(max_examples=examples(200), deadline=None, phases=[Phase.explicit, Phase.generate])  # a seed does not shrink
 @given(st.integers(0, 2**64).map(Random))
+@example(Random(209106))  # one stops for 40 s, writes that it is there, and goes on as if it had been
 def test_no_key_is_in_the_hands_of_two_and_in_the_end_each_replica_has_its_part(random: Random) -> None:
     counts = random.choice([[4], [3], [6], [4, 8], [2, 3]])
     world = World(random, counts)
@@ -369,3 +370,21 @@ def test_a_replica_with_another_number_of_shards_says_for_whom_it_waits() -> Non
     roster.wrote(roster.state, 16.0, 16.0, anew=False)
     roster.saw([stored], 16.0, 16.0)
     assert roster.plan([], 16.0).wanted == frozenset(range(8))
+
+
+@pytest.mark.parametrize(
+    ("began", "ended", "lapses"),
+    [(9.0, 9.1, False), (9.0, 10.0, True), (12.0, 12.1, True), (400.0, 400.1, True)],
+)
+def test_who_was_away_looks_again_before_it_takes_a_shard(began: float, ended: float, lapses: bool) -> None:
+    """Of another number of shards, others may be at work by now: what was written since says nothing of before."""
+    roster = Roster("new", "app", 8, TIMES)
+    roster.wrote(roster.state, 0.0, 0.0, anew=True)
+    roster.saw([], 0.0, 0.0)
+    assert roster.may_claim(0.1)
+    roster.wrote(roster.state, began, ended, anew=False)
+    assert roster.may_claim(ended) is not lapses
+    other = absent("app-replica-old", "b").labelled({SHARDS_OF: "app", COUNT: "4", REPLICA: ACTIVE})
+    roster.saw([other.written(holder="old", duration=15, acquired="x", renewed="x", transitions=0)], ended, ended)
+    assert roster.may_claim(ended) is not lapses
+    assert (roster.state == ACTIVE) is not lapses
