@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
-from kopylite.checks import nearest, require_flag, require_shards
+from kopylite.checks import is_dns_label, nearest, require_flag, require_shards
 from kopylite.client.selecting import SelectorLike
 from kopylite.controller import Channel, ControllerSpec, Periodic, Timer, Watch, watch
 from kopylite.errors import RegistrationError
@@ -23,9 +22,6 @@ if TYPE_CHECKING:
 
 ReconcileT = TypeVar("ReconcileT", bound="Reconcile | SyncReconcile")
 KindLike = Kind | type[Any]
-
-# It becomes the field manager and the user agent, and the start of the controllers' names.
-_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
 class ControllerOptions(TypedDict, total=False):
@@ -81,7 +77,8 @@ class App(LifecycleDeclarations, WebhookDeclarations):
     """
 
     def __init__(self, name: str, *, leader_election: bool = False, shards: int = 0) -> None:
-        if not isinstance(name, str) or not _NAME.fullmatch(name):
+        # It becomes the field manager and the user agent, and the start of the controllers' names.
+        if not isinstance(name, str) or not is_dns_label(name):
             raise RegistrationError(
                 f"App name {name!r}: use up to 63 lower-case letters, digits and inner dashes, as in App('my-operator')"
             )

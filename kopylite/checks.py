@@ -13,6 +13,8 @@ from kopylite.errors import RegistrationError, UsageError
 LARGEST = 1e9
 
 
+# Of namespaces, and of what is part of a host's name: a DNS label.
+_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?").fullmatch
 # Of objects of most kinds: a DNS subdomain.
 _LONGEST_NAME = 253
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*").fullmatch
@@ -21,6 +23,11 @@ _NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9]
 def is_object_name(text: str) -> bool:
     """Whether an object of any kind may have the name: up to 253 lower-case letters, digits, inner dashes and dots."""
     return len(text) <= _LONGEST_NAME and _NAME(text) is not None
+
+
+def is_dns_label(text: str) -> bool:
+    """Whether a namespace, or an App, may have the name: up to 63 lower-case letters, digits and inner dashes."""
+    return _LABEL(text) is not None
 
 
 # Each shard is a Lease that is renewed every two seconds.

@@ -8,13 +8,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
-from kopylite.checks import is_object_name, nearest
+from kopylite.checks import is_dns_label, is_object_name, nearest
 from kopylite.errors import UsageError
 
 PREFIX = "KOPYLITE_"
 # What Kubernetes puts into every pod of a namespace that has a Service named kopylite or kopylite-something.
 _OF_A_SERVICE = re.compile(r".*_(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT(_\d+_(TCP|UDP|SCTP)(_(ADDR|PORT|PROTO))?)?)")
-_NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
 class _FromVariable(str):
@@ -173,7 +172,7 @@ def seconds(text: str) -> float:
 def names(text: str) -> list[str]:
     """Namespaces, comma-separated."""
     found = [name.strip() for name in text.split(",")]
-    if not all(map(_NAMESPACE.fullmatch, found)):
+    if not all(map(is_dns_label, found)):
         raise ValueError(
             f"{text!r} names no namespaces: up to 63 lower-case letters, digits and inner dashes, separated by commas"
         )

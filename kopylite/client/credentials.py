@@ -33,7 +33,8 @@ RETRY_INTERVAL = 10.0
 MAX_TOKEN_BYTES = 1024 * 1024
 
 # What a header cannot hold: Go's net/http refuses the same.
-_UNUSABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]")
+# What no HTTP header can hold.
+UNUSABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ class ClientIdentity:
 
 def check_header(value: str, what: str) -> None:
     """Refuse what no HTTP header can hold. Raises KubeconfigError, without the value."""
-    if _UNUSABLE.search(value):
+    if UNUSABLE.search(value):
         raise KubeconfigError(
             f"{what} holds a line break or another control character, which no HTTP header can: write it on one line "
             "(in YAML: not as a block with |)"

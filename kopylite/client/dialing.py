@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import ipaddress
 import os
 import socket
@@ -15,6 +14,7 @@ import aiohappyeyeballs
 import anyio
 
 from kopylite.client.addresses import PORTS, ascii_host, without_user
+from kopylite.client.credentials import basic
 from kopylite.client.permits import revocable
 from kopylite.client.socks import require_socks, socks_socket
 from kopylite.client.wire import Broken, HttpConnection, head_of, lines_of
@@ -134,8 +134,7 @@ def proxy_headers(proxy: SplitResult) -> list[tuple[str, str]]:
     """What says who asks an http proxy, if its URL tells."""
     if proxy.username is None:
         return []
-    pair = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}"
-    return [("Proxy-Authorization", f"Basic {base64.b64encode(pair.encode()).decode()}")]
+    return [("Proxy-Authorization", basic(unquote(proxy.username), unquote(proxy.password or "")).authorization or "")]
 
 
 async def _open(made: socket.socket, context: ssl.SSLContext | None, name: str) -> HttpConnection:

@@ -206,12 +206,10 @@ class HttpTransport:
             if "Warning" in answer.headers:
                 self._warnings.show(request, answer.headers.getall("Warning"))
             return ApiResponse(answer.status, answer.headers, body)
-        except TimeoutError as error:
-            raise self._failed(RequestTimeout(pace.describe(self._base))) from error
-        except Broken as error:
-            raise self._failed(self._broken(error)) from error
-        except ConnectionFailed as error:
-            self._failed(error)
+        except (TimeoutError, Broken) as error:
+            raise self._given_up(error, pace.describe(self._base)) from error
+        except ConnectionFailed:
+            self._look_again()
             raise
         finally:
             if connection is not None:
@@ -237,12 +235,10 @@ class HttpTransport:
                 if "Warning" in stream.headers:
                     self._warnings.show(request, stream.headers.getall("Warning"))
                 return stream
-            except TimeoutError as error:
-                raise self._failed(RequestTimeout(f"no answer from {self._base} in time")) from error
-            except Broken as error:
-                raise self._failed(self._broken(error)) from error
-            except ConnectionFailed as error:
-                self._failed(error)
+            except (TimeoutError, Broken) as error:
+                raise self._given_up(error, f"no answer from {self._base} in time") from error
+            except ConnectionFailed:
+                self._look_again()
                 raise
             finally:
                 seconds = self._clock.monotonic() - started
@@ -299,16 +295,19 @@ class HttpTransport:
             renewed = renewed or self._tls.current(identity.key_pair) is not before
         return renewed
 
-    def _broken(self, error: Broken) -> StreamBroken:
+    def _given_up(self, error: TimeoutError | Broken, late: str) -> TransportError:
+        """What becomes of a request that may have been carried out; `late`: what has taken too long."""
+        self._connections.look_up_anew()
+        if isinstance(error, TimeoutError):
+            return RequestTimeout(late)
         through = f" (through the proxy {without_user(self.config.proxy)})" if self.config.proxy else ""
         return StreamBroken(f"{self._base}{through} ended the connection in mid-answer: {error}")
 
-    def _failed(self, error: TransportError) -> TransportError:
-        """The same error. Something may be other than it was: addresses, certificates."""
+    def _look_again(self) -> None:
+        """There was no connection: addresses and certificates may be others by now."""
         self._connections.look_up_anew()
-        if self._tls is not None and isinstance(error, ConnectionFailed):
+        if self._tls is not None:
             self._tls.recheck()
-        return error
 
 
 class HttpStream:

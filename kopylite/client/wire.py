@@ -16,6 +16,7 @@ from typing import Any, Final, cast
 import httptools
 from multidict import CIMultiDict
 
+from kopylite.client.credentials import UNUSABLE
 from kopylite.errors import UsageError
 
 # Bytes of a body that wait for whoever reads; with more, the connection has to wait, and at last the server.
@@ -27,7 +28,6 @@ PIECE: Final = 64 * 1024
 ENDED: Final = "the connection ended in mid-answer"
 
 _TARGET: Final = re.compile(r"[\x21-\x7e]+").fullmatch
-_UNUSABLE: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]").search
 _WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
 _GZIP: Final = 16 + zlib.MAX_WBITS
 
@@ -44,7 +44,7 @@ def lines_of(headers: Iterable[tuple[str, str]]) -> bytes:
     """
     lines = []
     for name, value in headers:
-        if _UNUSABLE(name) or _UNUSABLE(value):
+        if UNUSABLE.search(name) or UNUSABLE.search(value):
             raise UsageError(f"the header {name!r} holds a control character, which no HTTP header can")
         lines.append(f"{name}: {value}\r\n")
     return "".join(lines).encode()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kopylite.boundary import show
-from kopylite.checks import is_object_name, require_seconds, require_text
+from kopylite.checks import is_dns_label, is_object_name, require_seconds, require_text
 from kopylite.errors import UsageError
 
 # client-go's own, which every component of Kubernetes uses.
@@ -50,7 +50,7 @@ class LeaseSettings:
                 f"lease name {show(self.name)}: a Lease has a name of up to 253 lower-case letters, digits, inner "
                 "dashes and dots; it is the App's where lease_name (--lease-name) gives no other"
             )
-        if not is_object_name(self.namespace) or "." in self.namespace or len(self.namespace) > 63:
+        if not is_dns_label(self.namespace):
             raise UsageError(
                 f"lease namespace {show(self.namespace)}: a namespace has a name of up to 63 lower-case letters, "
                 "digits and inner dashes"

@@ -20,6 +20,7 @@ from fnmatch import fnmatchcase
 import msgspec
 
 from kopylite.cache.selectors import parse_label_selector
+from kopylite.checks import is_dns_label
 from kopylite.client.selecting import label_selector_text
 from kopylite.errors import UsageError
 
@@ -30,7 +31,6 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 # One that lasted for so long did not flap.
 STEADY_SECONDS = 60.0
 
-_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _GLOB = re.compile(r"[a-z0-9*?\[\]!-]{1,253}")
 _TEMPLATE = re.compile(r"\{\{[^{}]*\}\}")  # of a chart, which is filled in later
 _WILD = re.compile(r"[*?\[]")
@@ -109,7 +109,8 @@ def check_namespace(name: str, where: str, error: type[Exception] = UsageError) 
     Raises:
         UsageError (or `error`): it is none.
     """
-    if not (_GLOB if _WILD.search(name) else _NAME).fullmatch(name) and not _TEMPLATE.fullmatch(name):
+    known = _GLOB.fullmatch(name) is not None if _WILD.search(name) else is_dns_label(name)
+    if not known and not _TEMPLATE.fullmatch(name):
         raise error(
             f"{where}: {name[:80]!r} names no namespaces: up to 63 lower-case letters, digits and inner dashes; or a "
             "glob of them with *, ? or [ab], as in 'team-*'"

@@ -7,6 +7,7 @@ import socket
 import ssl
 import struct
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Self
 
@@ -46,6 +47,14 @@ async def reset(_: Received, writer: asyncio.StreamWriter) -> None:
     """Cut the connection the hard way (RST)."""
     writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     writer.transport.abort()
+
+
+async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """One direction of a proxy: what is read is written, until the end of either."""
+    with suppress(ConnectionError):
+        while data := await reader.read(65536):
+            writer.write(data)
+    writer.close()
 
 
 def chunked(*chunks: bytes, end: bool = True) -> Act:

@@ -23,7 +23,7 @@ from kopylite.client.tls import TlsSettings
 from kopylite.errors import ConnectionFailed, KubeconfigError
 from kopylite.testing.clock import VirtualClock
 from tests.operators import eventually
-from tests.unit.client.scripted import Hurried, Received, ScriptedServer, answer
+from tests.unit.client.scripted import Hurried, Received, ScriptedServer, answer, pass_on
 
 VERSION = ApiRequest("GET", "/version")
 PASSWORD = "p:a@ss wörd"
@@ -54,15 +54,8 @@ class Proxy:
             there, back = await asyncio.open_connection("127.0.0.1", self._port)
             writer.write(self._reply)
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._copy, reader, back)
-                tasks.start_soon(self._copy, there, writer)
-
-    @staticmethod
-    async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(ConnectionError):
-            while data := await reader.read(65536):
-                writer.write(data)
-        writer.close()
+                tasks.start_soon(pass_on, reader, back)
+                tasks.start_soon(pass_on, there, writer)
 
     @asynccontextmanager
     async def listening(self, tls: ssl.SSLContext | None = None) -> AsyncIterator[str]:

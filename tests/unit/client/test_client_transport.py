@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from kopylite.client.verbs import ApiRequest
 from kopylite.clock import Clock, SystemClock
 from kopylite.errors import ConnectionFailed, KubeconfigError, RequestTimeout, StreamBroken
 from kopylite.observers import ClientObserver
-from tests.unit.client.scripted import Hurried, Received, ScriptedServer, answer, chunked, reset
+from tests.unit.client.scripted import Hurried, Received, ScriptedServer, answer, chunked, pass_on, reset
 
 GET = ApiRequest("GET", "/api/v1/nodes/a%2Fb", {"fieldManager": "me", "x": "a b"})
 POST = ApiRequest("POST", "/api/v1/nodes", body=b'{"a":1}', content_type="application/json")
@@ -415,15 +414,8 @@ class SocksProxy:
         writer.write(b"\x05\x00\x00\x01\x00\x00\x00\x00\x00\x00")
         there, back = await asyncio.open_connection("127.0.0.1", self._port)
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._copy, reader, back)
-            tasks.start_soon(self._copy, there, writer)
-
-    @staticmethod
-    async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(ConnectionResetError):
-            while chunk := await reader.read(65536):
-                writer.write(chunk)
-        writer.close()
+            tasks.start_soon(pass_on, reader, back)
+            tasks.start_soon(pass_on, there, writer)
 
 
 async def test_a_socks_proxy_resolves_names_and_checks_the_user(open_to: Opener, ca: trustme.CA) -> None:

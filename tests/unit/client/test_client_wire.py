@@ -321,7 +321,7 @@ async def test_nothing_is_sent_on_a_connection_that_ended() -> None:
     assert below.written == []
 
 
-@pytest.mark.parametrize("value", ["a\r\nX: y", "a\nb", "a\x00b", "\r"])
+@pytest.mark.parametrize("value", ["a\r\nX: y", "a\nb", "a\x00b", "\r", "\ud800"])
 def test_no_header_and_no_target_becomes_another_line(value: str) -> None:
     with pytest.raises(UsageError, match="'X-Name' holds a control character"):
         lines_of([("X-Name", value)])
