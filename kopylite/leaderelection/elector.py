@@ -145,7 +145,6 @@ class Elector:
                 if self._candidate.leads(self._clock.elapsed()):
                     await self._lead(lead)
                 elif not self._stands.is_set():
-                    self._abandoned = False
                     await self._give_back()  # a claim may have been on its way
         finally:
             await self._give_back()
@@ -202,7 +201,8 @@ class Elector:
         async with aclosing(self._requests.watch(self.settings.name, version)) as states:
             async for state in states:
                 candidate.saw(state, clock.elapsed())
-                if candidate.may_claim(clock.elapsed()):
+                # By its own writes it is not woken: where their answers are lost at once, that would never end.
+                if candidate.may_claim(clock.elapsed()) and not candidate.is_ours(state):
                     self._wake.set()
 
     def _tell_holder(self) -> None:
@@ -237,8 +237,9 @@ class Elector:
                     tasks.start_soon(self._renew, term)
                     tasks.start_soon(self._note_end, term)
                     await lead()
-                    self._observer.changed(won, LeaseChange.GIVEN_BACK, f"{candidate.identity} stopped leading")
-                    await self._observer.ending()
+                    if not term.cancel_called:  # or it has caught its cancellation, and the lease is lost
+                        self._observer.changed(won, LeaseChange.GIVEN_BACK, f"{candidate.identity} stopped leading")
+                        await self._observer.ending()
                     tasks.cancel_scope.cancel()
         finally:
             self._close_fence()
@@ -302,13 +303,12 @@ class Elector:
         term.cancel()
 
     def _tell_overdue(self) -> None:
-        if self.overdue > 0:
-            logger.error(
-                "lease %s was lost %.0f s ago, and leader work goes on: some of it does not heed its cancellation. "
-                "Its writes through ctx.client are refused; what else it does is not. Liveness fails. See %s",
-                *(self.settings, self.overdue, Trouble.LOST_LEASE),
-            )
-            self._reminder = asyncio.get_running_loop().call_later(OVERDUE, self._tell_overdue)
+        logger.error(
+            "lease %s was lost %.0f s ago, and leader work goes on: some of it does not heed its cancellation. "
+            "Its writes through ctx.client are refused; what else it does is not. Liveness fails. See %s",
+            *(self.settings, self.overdue, Trouble.LOST_LEASE),
+        )
+        self._reminder = asyncio.get_running_loop().call_later(OVERDUE, self._tell_overdue)
 
     def _close_fence(self) -> None:
         self.fence.until = min(self.fence.until, self._clock.elapsed())

@@ -8,12 +8,12 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 import anyio
 
-from kopylite.client import ApiRequest, ApiResponse
+from kopylite.client import ApiRequest, ApiResponse, ApiStream
 from kopylite.errors import RequestTimeout
 
 PATH = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
@@ -25,8 +25,8 @@ class LeaseServer:
     Attributes:
         leases: the objects, by name.
         fault: asked for each request: None, a status to answer with, "cut" (never answered), "lost" (carried out, and
-            never answered).
-        requests: "METHOD name" of all.
+            never answered), "lost, slowly".
+        requests: "METHOD name" of all; WATCH of a watch.
     """
 
     def __init__(self) -> None:
@@ -49,6 +49,11 @@ class LeaseServer:
         self._tell()
         return stored
 
+    def delete(self, name: str) -> None:
+        """Delete one, as somebody else would."""
+        del self.leases[name]
+        self._tell()
+
     def _tell(self) -> None:
         changed, self._changed = self._changed, anyio.Event()
         changed.set()
@@ -65,6 +70,8 @@ class LeaseServer:
         if isinstance(fault, int):
             return _answer(fault, {"kind": "Status", "code": fault, "message": "as the test wants it"})
         status, body = self._carry_out(request, name)
+        if fault == "lost, slowly":
+            await anyio.sleep_forever()
         if fault == "lost":
             raise RequestTimeout("no answer within 1 s")
         return _answer(status, body)
@@ -86,8 +93,7 @@ class LeaseServer:
             return 409, _status(409, "Conflict", name=name)
         if request.method == "PUT":
             return 200, self.put(sent)
-        del self.leases[name]
-        self._tell()
+        self.delete(name)
         return 200, _status(200, "")
 
     def _list(self, selector: str) -> dict[str, Any]:
@@ -98,14 +104,37 @@ class LeaseServer:
     @asynccontextmanager
     async def stream(self, request: ApiRequest) -> AsyncIterator[Any]:
         """As a Transport: a watch of one Lease."""
-        yield _Stream(self, request.params["fieldSelector"].removeprefix("metadata.name="))
+        name = request.params["fieldSelector"].removeprefix("metadata.name=")
+        self.requests.append(f"WATCH {name}")
+        fault = self.fault(request)
+        if fault == "cut":
+            await anyio.sleep_forever()
+        yield _Stream(self, name, fault if isinstance(fault, int) else 200)
+
+
+class Line:
+    """What is between one replica and the server: a Transport that can be cut."""
+
+    def __init__(self, server: LeaseServer) -> None:
+        self._server = server
+        self.cut = False
+
+    async def request(self, request: ApiRequest, *, timeout: float | None = None) -> ApiResponse:
+        if self.cut:
+            await anyio.sleep_forever()
+        return await self._server.request(request)
+
+    def stream(self, request: ApiRequest) -> AbstractAsyncContextManager[ApiStream]:
+        return self._server.stream(request)
 
 
 class _Stream:
-    status, headers = 200, dict[str, str]()
+    def __init__(self, server: LeaseServer, name: str, status: int) -> None:
+        self._server, self._name, self.status = server, name, status
+        self.headers: dict[str, str] = {}
 
-    def __init__(self, server: LeaseServer, name: str) -> None:
-        self._server, self._name = server, name
+    async def read(self) -> bytes:
+        return _answer(self.status, _status(self.status, "")).body
 
     async def chunks(self) -> AsyncIterator[bytes]:
         before = None

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
 
 import anyio
 import pytest
 
-from kopylite.client import ApiRequest, ApiResponse, ApiStream
+from kopylite.client import ApiRequest
 from kopylite.errors import Forbidden
 from kopylite.leaderelection import Elector, LeaseSettings, Membership, Post, Roster, roster, shard_labels
 from kopylite.leaderelection.lease import Lease
 from kopylite.leaderelection.observer import ElectionObserver, LeaseChange
 from kopylite.testing.clock import VirtualClock
 from tests.operators import eventually
-from tests.unit.leaderelection.leaseserver import LeaseServer
+from tests.unit.leaderelection.leaseserver import LeaseServer, Line
 
 DURATION, PERIOD = 15.0, 2.0
 
@@ -33,22 +32,6 @@ class Listener(ElectionObserver):
 
     def forbidden(self, error: Forbidden) -> None:
         self.refusals += 1
-
-
-class Line:
-    """What is between one replica and the server: a Transport that can be cut."""
-
-    def __init__(self, server: LeaseServer) -> None:
-        self._server = server
-        self.cut = False
-
-    async def request(self, request: ApiRequest, *, timeout: float | None = None) -> ApiResponse:
-        if self.cut:
-            await anyio.sleep_forever()
-        return await self._server.request(request)
-
-    def stream(self, request: ApiRequest) -> AbstractAsyncContextManager[ApiStream]:
-        return self._server.stream(request)
 
 
 class Replica:

@@ -1,0 +1,181 @@
+"""A term of the elector, in virtual time: who is told what, when leader work ends, and what the Lease says then."""
+
+from __future__ import annotations
+
+import logging
+
+import anyio
+import pytest
+
+from kopylite.leaderelection.elector import OVERDUE
+from kopylite.leaderelection.observer import LeaseChange
+from kopylite.testing.clock import VirtualClock
+from tests.unit.leaderelection.leaseserver import LeaseServer
+from tests.unit.leaderelection.process import Process, played, renewed, until
+
+TAKEN, GIVEN_BACK, LOST = LeaseChange.TAKEN, LeaseChange.GIVEN_BACK, LeaseChange.LOST
+
+
+def test_who_ends_its_work_tells_it_while_the_lease_is_still_its_own_and_another_one_follows_at_once() -> None:
+    async def play(server: LeaseServer, clock: VirtualClock) -> None:
+        one, two = Process("one", server, clock), Process("two", server, clock)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(one.elector.run, one.work)
+            await until(lambda: one.terms, 0.1)
+            tasks.start_soon(two.elector.run, two.work)
+            await anyio.sleep(100)
+            assert (one.elector.leading, two.elector.leading, two.elector.holder) == (True, False, "one")
+            assert 100 / 2.2 - 1 < server.requests.count("PUT a") < 100 / 1.8 + 2, "a renewal each period, and no more"
+            assert one.told == [(TAKEN, "one")]
+            one.over.set()
+            await until(lambda: two.terms, 0.2)
+            assert one.told == [(TAKEN, "one"), (GIVEN_BACK, "one"), ("ending", "one")]
+            assert one.notes == ["one became leader", "one stopped leading"]
+            await anyio.sleep(50)
+            assert len(one.terms) == len(two.terms) == 1
+            assert server.leases["a"]["spec"]["leaseTransitions"] == 1
+            one.end()
+            two.end()
+
+    server = played(play)
+    spec = server.leases["a"]["spec"]
+    assert (spec["holderIdentity"], spec["leaseDurationSeconds"], spec["leaseTransitions"]) == ("", 1, 1)
+    assert spec["acquireTime"] == spec["renewTime"], "which says that its holder gave it back"
+
+
+def test_who_has_led_leaves_the_lease_to_others_for_a_while_and_does_not_wait_when_it_is_stopped() -> None:
+    async def play(server: LeaseServer, clock: VirtualClock) -> None:
+        one = Process("one", server, clock)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(one.elector.run, one.work)
+            for _ in range(5):
+                await until(lambda: len(one.terms) > len(one.ended), 5)
+                one.over.set()
+                await until(lambda: len(one.terms) == len(one.ended), 1)
+            gaps = [begun - ended for begun, ended in zip(one.terms[1:], one.ended, strict=False)]
+            assert all(2 <= gap <= 4.2 for gap in gaps), gaps
+            await anyio.sleep(0.5)
+            stopped = clock.elapsed()
+            one.elector.stop()
+        assert clock.elapsed() == stopped
+
+    played(play)
+
+
+@pytest.mark.parametrize("trouble", ["cut", 500, 409])
+def test_a_leader_whose_writes_fail_stops_at_its_deadline_and_another_begins_when_the_lease_has_run_out(
+    trouble: str | int, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def play(server: LeaseServer, clock: VirtualClock) -> None:
+        one, two = Process("one", server, clock), Process("two", server, clock)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(one.elector.run, one.work)
+            tasks.start_soon(two.elector.run, two.work)
+            await until(lambda: one.terms, 1)
+            await anyio.sleep(20)
+            before = renewed(server)
+            server.fault = lambda request: (
+                trouble if request.method == "PUT" and clock.elapsed() < before + 14 else None
+            )
+            await until(lambda: one.ended)
+            assert one.ended[0] == pytest.approx(before + 10, abs=1e-3)
+            assert not one.elector.leading
+            one.elector.stop()
+            await until(lambda: two.terms)
+            assert [change for change, _ in one.told] == [TAKEN, LOST]
+            assert one.notes[1].startswith("one stopped leading: it was not renewed for 10 s")
+            assert before + 15 <= two.terms[0] < before + 15 + 2 * 2.2
+            two.end()
+
+    played(play)
+    assert [record.message for record in caplog.records if "is lost: it was not renewed" in record.message]
+
+
+def test_a_leader_whose_lease_names_somebody_else_ends_its_work_at_the_next_renewal_and_waits_as_all_do() -> None:
+    async def play(server: LeaseServer, clock: VirtualClock) -> None:
+        one = Process("one", server, clock)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(one.elector.run, one.work)
+            await until(lambda: one.terms, 1)
+            lease = server.leases["a"]
+            lease["spec"]["holderIdentity"] = "somebody"
+            server.put(lease)
+            await until(lambda: one.ended, 2.3)
+            assert one.told == [(TAKEN, "one"), (LOST, "somebody")]
+            assert one.notes[1] == "one stopped leading: it names somebody now"
+            assert server.holders() == {"a": "somebody"}, "what is not its own, it does not give back"
+            await until(lambda: len(one.terms) == 2)
+            assert one.terms[1] - one.ended[0] >= 15
+            assert one.told[2:] == [(TAKEN, "one")]
+            one.end()
+
+    played(play)
+
+
+def test_a_leader_whose_lease_is_deleted_makes_it_anew_and_goes_on() -> None:
+    async def play(server: LeaseServer, clock: VirtualClock) -> None:
+        one, two = Process("one", server, clock), Process("two", server, clock)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(one.elector.run, one.work)
+            await until(lambda: one.terms, 1)
+            tasks.start_soon(two.elector.run, two.work)
+            await anyio.sleep(10)
+            server.delete("a")
+            await until(lambda: server.holders() == {"a": "one"}, 3)
+            await anyio.sleep(60)
+            assert (one.told, one.ended, two.terms) == ([(TAKEN, "one")], [], [])
+            one.end()
+            two.end()
+
+    played(play)
+
+
+def test_work_that_does_not_heed_its_cancellation_is_told_of_again_and_again_until_it_has_ended(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def play(server: LeaseServer, clock: VirtualClock) -> None:
+        one = Process("one", server, clock)
+        one.stubborn = 3.5 * OVERDUE
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(one.elector.run, one.work)
+            await until(lambda: one.terms, 1)
+            assert one.elector.overdue == 0
+            lease = server.leases["a"]
+            lease["spec"]["holderIdentity"] = "somebody"
+            server.put(lease)
+            await until(lambda: not one.elector.leading, 3)
+            lost = clock.elapsed()
+            await anyio.sleep(OVERDUE)
+            assert one.elector.overdue == pytest.approx(clock.elapsed() - lost, abs=0.1)
+            await until(lambda: one.ended)
+            await anyio.sleep(3 * OVERDUE)
+            assert one.elector.overdue == 0
+            assert one.told[:2] == [(TAKEN, "one"), (LOST, "somebody")], "it is no orderly end"
+            one.stubborn = 0
+            one.end()
+
+    with caplog.at_level(logging.ERROR):
+        played(play)
+    told = [record.args for record in caplog.records if "leader work goes on" in record.message]
+    assert [round(args[1]) for args in told if isinstance(args, tuple)] == [5, 10, 15]  # type: ignore[call-overload]
+    caplog.clear()
+
+
+def test_work_that_fails_or_is_cancelled_gives_the_lease_back_and_is_no_lost_one() -> None:
+    async def fail() -> None:
+        raise ValueError("broken")
+
+    async def play(server: LeaseServer, clock: VirtualClock) -> None:
+        one, two = Process("one", server, clock), Process("two", server, clock)
+        with pytest.RaisesGroup(ValueError, flatten_subgroups=True):
+            await one.elector.run(fail)
+        assert one.told == [(TAKEN, "one")]
+        assert server.holders() == {}
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(two.elector.run, two.work)
+            await until(lambda: two.terms, 1)
+            tasks.cancel_scope.cancel()
+        assert two.told == [(TAKEN, "two")]
+        assert server.holders() == {}
+
+    played(play)
