@@ -76,13 +76,13 @@ class Elector:
         self._stands = anyio.Event()
         if standing:
             self._stands.set()
-        self._idle = False
+        self._idle = True
         self._stop = anyio.Event()
         self._campaigning = anyio.CancelScope()
         self._wake = anyio.Event()
         self._told_holder: str | None = None
         self._problem = ""
-        self._reached: float | None = None
+        self._reached = 0.0
         # Of the present term, when it is over before its work.
         self._lost_at: float | None = None
         self._lost_why = ""
@@ -107,7 +107,7 @@ class Elector:
     @property
     def unreached_for(self) -> float:
         """Seconds since the Lease was last read or written; 0 before the first try failed."""
-        return 0.0 if self._reached is None or self._idle else self._clock.elapsed() - self._reached
+        return 0.0 if self._idle else self._clock.elapsed() - self._reached
 
     @property
     def overdue(self) -> float:
@@ -136,7 +136,6 @@ class Elector:
 
     async def run(self, lead: Lead) -> None:
         """Until `stop` was called, and `lead` has returned."""
-        self._reached = self._clock.elapsed()
         try:
             while not self._stop.is_set():
                 with anyio.CancelScope() as self._campaigning:
@@ -153,11 +152,8 @@ class Elector:
 
     async def _wait_to_stand(self) -> None:
         self._idle = True
-        try:
-            await self._stands.wait()
-        finally:
-            self._idle = False
-        self._abandoned, self._reached = False, self._clock.elapsed()
+        await self._stands.wait()
+        self._idle, self._abandoned, self._reached = False, False, self._clock.elapsed()
 
     async def _campaign(self) -> None:
         """Until we lead."""

@@ -20,13 +20,11 @@ import pytest
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
-from kopylite.leaderelection import Candidate, Lease, LeaseSettings, Roster, fair_part, shard_labels
+from kopylite.leaderelection import Candidate, Lease, LeaseSettings, Roster, shard_labels
 from kopylite.leaderelection.lease import absent, micro_time
-from kopylite.leaderelection.roster import ACTIVE, COUNT, REPLICA, SHARDS_OF
+from kopylite.leaderelection.roster import COUNT, REPLICA, SHARDS_OF
 from kopylite.objects.shard import Shard
 from tests.sizes import examples
-
-pytestmark = pytest.mark.slow  # all of them together
 
 TIMES = LeaseSettings(name="a", namespace="b")
 # Their ratio has to be below duration / deadline, which is 1.5.
@@ -317,6 +315,7 @@ class World:
         self.at(self.now + random.expovariate(1 / 20), self.disturb)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 @settings(max_examples=examples(200), deadline=None, phases=[Phase.explicit, Phase.generate])  # a seed does not shrink
 @given(st.integers(0, 2**64).map(Random))
@@ -344,47 +343,3 @@ def test_no_key_is_in_the_hands_of_two_and_in_the_end_each_replica_has_its_part(
     before = world.moves
     world.run(420)
     assert world.moves == before, "and nothing moves any more"
-
-
-@settings(max_examples=examples(200), deadline=None)
-@given(st.dictionaries(st.text(min_size=1, max_size=4), st.integers(0, 9), min_size=1, max_size=9), st.integers(1, 64))
-def test_fair_parts_are_all_and_differ_by_one_at_most(counts: dict[str, int], shards: int) -> None:
-    parts = [fair_part(each, counts, shards) for each in counts]
-    assert sum(parts) == shards
-    assert max(parts) - min(parts) <= 1
-
-
-def test_a_replica_with_another_number_of_shards_says_for_whom_it_waits() -> None:
-    roster = Roster("new", "app", 8, TIMES)
-    old = absent("app-replica-old", "b").labelled({SHARDS_OF: "app", COUNT: "4", REPLICA: ACTIVE})
-    stored = old.written(holder="old", duration=15, acquired="x", renewed="x", transitions=0)
-    roster.wrote(roster.state, 0.0, 0.0, anew=True)
-    roster.saw([stored], 0.0, 0.0)
-    plan = roster.plan([], 0.0)
-    assert not plan.wanted
-    assert not roster.may_claim(0.0)
-    assert "old (4 shards)" in plan.blocked
-    assert "8 shards" in plan.blocked
-    roster.wrote(roster.state, 15.0, 15.0, anew=False)
-    roster.saw([stored], 15.0, 15.0)  # it has not renewed its Lease for so long
-    roster.wrote(roster.state, 16.0, 16.0, anew=False)
-    roster.saw([stored], 16.0, 16.0)
-    assert roster.plan([], 16.0).wanted == frozenset(range(8))
-
-
-@pytest.mark.parametrize(
-    ("began", "ended", "lapses"),
-    [(9.0, 9.1, False), (9.0, 10.0, True), (12.0, 12.1, True), (400.0, 400.1, True)],
-)
-def test_who_was_away_looks_again_before_it_takes_a_shard(began: float, ended: float, lapses: bool) -> None:
-    """Of another number of shards, others may be at work by now: what was written since says nothing of before."""
-    roster = Roster("new", "app", 8, TIMES)
-    roster.wrote(roster.state, 0.0, 0.0, anew=True)
-    roster.saw([], 0.0, 0.0)
-    assert roster.may_claim(0.1)
-    roster.wrote(roster.state, began, ended, anew=False)
-    assert roster.may_claim(ended) is not lapses
-    other = absent("app-replica-old", "b").labelled({SHARDS_OF: "app", COUNT: "4", REPLICA: ACTIVE})
-    roster.saw([other.written(holder="old", duration=15, acquired="x", renewed="x", transitions=0)], ended, ended)
-    assert roster.may_claim(ended) is not lapses
-    assert (roster.state == ACTIVE) is not lapses

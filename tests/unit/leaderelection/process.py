@@ -73,9 +73,14 @@ class Process(ElectionObserver):
         self.told.append(("ending", self._server.holders().get("a", "")))
 
 
-def played(play: Callable[[LeaseServer, VirtualClock], Awaitable[None]], *, lease: bool = True) -> LeaseServer:
+def played(
+    play: Callable[[LeaseServer, VirtualClock], Awaitable[None]],
+    *,
+    lease: bool = True,
+    clock: VirtualClock | None = None,
+) -> LeaseServer:
     """With the Lease as manifests bring it, so that it is claimed at once."""
-    server, clock = LeaseServer(), VirtualClock()
+    server, clock = LeaseServer(), clock or VirtualClock()
     if lease:
         server.put({"metadata": {"name": "a", "namespace": "default"}})
 

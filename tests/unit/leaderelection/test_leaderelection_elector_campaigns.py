@@ -28,6 +28,7 @@ def test_where_there_is_no_lease_one_is_made_that_names_nobody_and_claimed_when_
 ) -> None:
     async def play(server: LeaseServer, clock: VirtualClock) -> None:
         one = Process("one", server, clock)
+        await anyio.sleep(100)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(one.elector.run, one.work)
             await until(lambda: server.leases, 5)
@@ -39,7 +40,8 @@ def test_where_there_is_no_lease_one_is_made_that_names_nobody_and_claimed_when_
     with caplog.at_level(logging.INFO):
         server = played(play, lease=False)
     assert server.requests.count("POST") == 1
-    assert sum("names nobody" in record.message for record in caplog.records) == 1
+    told = [record.args for record in caplog.records if "names nobody" in record.message]
+    assert [each[1] for each in told if isinstance(each, tuple)] == [pytest.approx(15)]
 
 
 def test_whom_it_stands_by_for_is_told_once_of_each(caplog: pytest.LogCaptureFixture) -> None:
@@ -79,7 +81,7 @@ def test_a_lease_that_cannot_be_read_is_told_of_once_counted_and_told_of_when_it
 ) -> None:
     async def play(server: LeaseServer, clock: VirtualClock) -> None:
         one = Process("one", server, clock)
-        server.fault = lambda request: trouble
+        server.fault = lambda request: None if is_watch(request) else trouble
         assert one.elector.unreached_for == 0
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(one.elector.run, one.work)
@@ -138,6 +140,23 @@ def test_a_watch_that_breaks_is_begun_again_after_a_while() -> None:
             one.end()
             await until(lambda: two.terms, 0.2)
             two.end()
+
+    played(play)
+
+
+@pytest.mark.parametrize(("trouble", "asks"), [(403, []), (500, ["GET a"])])
+def test_a_claim_that_was_refused_needs_no_giving_back_and_one_that_may_be_carried_out_does(
+    trouble: int, asks: list[str]
+) -> None:
+    async def play(server: LeaseServer, clock: VirtualClock) -> None:
+        one = Process("one", server, clock)
+        server.fault = lambda request: trouble if request.method == "PUT" else None
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(one.elector.run, one.work)
+            await until(lambda: one.elector.problem, 1)
+            server.requests.clear()
+            one.elector.stop()
+        assert server.requests == asks
 
     played(play)
 
@@ -230,7 +249,7 @@ def test_a_claim_that_was_on_its_way_when_one_stood_back_is_given_back() -> None
     played(play)
 
 
-def test_a_lease_is_claimed_only_if_its_owner_agrees() -> None:
+def test_a_lease_is_claimed_only_if_its_owner_agrees(caplog: pytest.LogCaptureFixture) -> None:
     async def play(server: LeaseServer, clock: VirtualClock) -> None:
         agreed = False
         one = Process("one", server, clock, may_claim=lambda: agreed)
@@ -238,11 +257,13 @@ def test_a_lease_is_claimed_only_if_its_owner_agrees() -> None:
             tasks.start_soon(one.elector.run, one.work)
             await anyio.sleep(60)
             assert (server.holders(), one.elector.problem) == ({}, "")
+            assert not caplog.records, "a free Lease is nothing to tell of"
             agreed = True
             await until(lambda: one.terms, 2 * 2.2)
             one.end()
 
-    played(play)
+    with caplog.at_level(logging.INFO):
+        played(play)
 
 
 @pytest.mark.parametrize(("after", "holder", "told"), [(14.9, "one", 1), (15.0, "", 0)])

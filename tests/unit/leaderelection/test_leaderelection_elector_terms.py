@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-
 import anyio
 import pytest
 
@@ -16,7 +14,9 @@ from tests.unit.leaderelection.process import Process, played, renewed, until
 TAKEN, GIVEN_BACK, LOST = LeaseChange.TAKEN, LeaseChange.GIVEN_BACK, LeaseChange.LOST
 
 
-def test_who_ends_its_work_tells_it_while_the_lease_is_still_its_own_and_another_one_follows_at_once() -> None:
+def test_who_ends_its_work_tells_it_while_the_lease_is_still_its_own_and_another_one_follows_at_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def play(server: LeaseServer, clock: VirtualClock) -> None:
         one, two = Process("one", server, clock), Process("two", server, clock)
         async with anyio.create_task_group() as tasks:
@@ -29,6 +29,7 @@ def test_who_ends_its_work_tells_it_while_the_lease_is_still_its_own_and_another
             assert one.told == [(TAKEN, "one")]
             one.over.set()
             await until(lambda: two.terms, 0.2)
+            assert not one.elector.leading, "no write of its passes from here on"
             assert one.told == [(TAKEN, "one"), (GIVEN_BACK, "one"), ("ending", "one")]
             assert one.notes == ["one became leader", "one stopped leading"]
             await anyio.sleep(50)
@@ -41,6 +42,7 @@ def test_who_ends_its_work_tells_it_while_the_lease_is_still_its_own_and_another
     spec = server.leases["a"]["spec"]
     assert (spec["holderIdentity"], spec["leaseDurationSeconds"], spec["leaseTransitions"]) == ("", 1, 1)
     assert spec["acquireTime"] == spec["renewTime"], "which says that its holder gave it back"
+    assert not caplog.records, "nothing of this is a matter of a warning"
 
 
 def test_who_has_led_leaves_the_lease_to_others_for_a_while_and_does_not_wait_when_it_is_stopped() -> None:
@@ -55,6 +57,7 @@ def test_who_has_led_leaves_the_lease_to_others_for_a_while_and_does_not_wait_wh
             gaps = [begun - ended for begun, ended in zip(one.terms[1:], one.ended, strict=False)]
             assert all(2 <= gap <= 4.2 for gap in gaps), gaps
             await anyio.sleep(0.5)
+            assert server.requests.count("PUT a") == 2 * 5, "a claim and a release each"
             stopped = clock.elapsed()
             one.elector.stop()
         assert clock.elapsed() == stopped
@@ -112,6 +115,72 @@ def test_a_leader_whose_lease_names_somebody_else_ends_its_work_at_the_next_rene
     played(play)
 
 
+def test_one_that_was_deposed_and_stands_back_does_not_lead_for_the_rest_of_its_time() -> None:
+    async def play(server: LeaseServer, clock: VirtualClock) -> None:
+        one = Process("one", server, clock)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(one.elector.run, one.work)
+            await until(lambda: one.terms, 1)
+            lease = server.leases["a"]
+            lease["spec"]["holderIdentity"] = "somebody"
+            server.put(lease)
+            await until(lambda: one.ended, 2.3)
+            await anyio.sleep(4.5)
+            one.elector.stand_back()
+            await anyio.sleep(60)
+            assert len(one.terms) == 1
+            one.end()
+
+    played(play)
+
+
+def test_a_renewal_that_meets_the_write_of_somebody_else_is_repeated_at_once() -> None:
+    async def play(server: LeaseServer, clock: VirtualClock) -> None:
+        one = Process("one", server, clock)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(one.elector.run, one.work)
+            await until(lambda: one.terms, 1)
+            server.put(
+                {**server.leases["a"], "metadata": {"name": "a", "namespace": "default", "labels": {"team": "red"}}}
+            )
+            server.requests.clear()
+            await anyio.sleep(2.3)
+            assert server.requests == ["PUT a", "GET a", "PUT a"]
+            assert server.leases["a"]["metadata"]["labels"] == {"team": "red"}
+            assert one.elector.problem == ""
+            one.end()
+
+    played(play)
+
+
+class Sleeper(VirtualClock):
+    """The clock of a machine that was asleep for a while, which timers do not count."""
+
+    asleep = 0.0
+
+    def elapsed(self) -> float:
+        return self.monotonic() + self.asleep
+
+
+def test_a_leader_whose_machine_was_asleep_has_lost_its_lease_when_it_wakes() -> None:
+    async def play(server: LeaseServer, clock: VirtualClock) -> None:
+        assert isinstance(clock, Sleeper)
+        one = Process("one", server, clock)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(one.elector.run, one.work)
+            await until(lambda: one.terms, 1)
+            server.requests.clear()
+            clock.asleep = 60
+            assert not one.elector.leading, "no write passes from the first moment on"
+            await until(lambda: one.ended, 2.3)
+            await until(lambda: one.told[1:] == [(LOST, "one")], 0.2)
+            assert (server.requests, server.holders()) == (["PUT a"], {}), "it is given back, and not renewed"
+            assert one.notes[1] == "one stopped leading: it was not renewed for 10 s"
+            one.end()
+
+    played(play, clock=Sleeper())
+
+
 def test_a_leader_whose_lease_is_deleted_makes_it_anew_and_goes_on() -> None:
     async def play(server: LeaseServer, clock: VirtualClock) -> None:
         one, two = Process("one", server, clock), Process("two", server, clock)
@@ -154,11 +223,10 @@ def test_work_that_does_not_heed_its_cancellation_is_told_of_again_and_again_unt
             one.stubborn = 0
             one.end()
 
-    with caplog.at_level(logging.ERROR):
-        played(play)
+    played(play)
     told = [record.args for record in caplog.records if "leader work goes on" in record.message]
     assert [round(args[1]) for args in told if isinstance(args, tuple)] == [5, 10, 15]  # type: ignore[call-overload]
-    caplog.clear()
+    assert caplog.messages[-1].endswith("all leader work has ended")
 
 
 def test_work_that_fails_or_is_cancelled_gives_the_lease_back_and_is_no_lost_one() -> None:

@@ -29,10 +29,24 @@ def test_what_others_keep_in_a_lease_stays() -> None:
     assert (wish.version, wish.holder, wish.transitions) == ("7", "one", 5)
 
 
+def test_labels_that_a_lease_has_are_not_set_again_and_others_are_added() -> None:
+    found = lease(SPEC, labels={"by": "hand", "of": "us"})
+    assert found.labelled({}) is found
+    assert found.labelled({"of": "us"}) is found
+    assert found.labelled({"of": "them"}).wire["metadata"]["labels"] == {"by": "hand", "of": "them"}
+    for broken in ({}, {"labels": None}, {"labels": "x"}):
+        assert lease(SPEC, **broken).labelled({"of": "us"}).wire["metadata"]["labels"] == {"of": "us"}
+    assert lease(SPEC, labels="x").labelled({}).wire["metadata"]["labels"] == "x"
+    assert found.wire["metadata"]["labels"] == {"by": "hand", "of": "us"}, "what was read stays as it was"
+
+
 def test_labels_and_such_are_no_news_and_all_else_is() -> None:
     one = lease(SPEC)
     assert one.record == lease(SPEC | {"strategy": "other"}, labels={"a": "b"}, resourceVersion="9").record
-    assert one.record != lease(SPEC | {"renewTime": "later"}).record
+    for news in ("holderIdentity", "acquireTime", "renewTime"):
+        assert one.record != lease(SPEC | {news: "other"}).record
+    for news in ("leaseDurationSeconds", "leaseTransitions"):
+        assert one.record != lease(SPEC | {news: 77}).record
 
 
 def test_given_back_is_not_the_same_as_taken_away() -> None:

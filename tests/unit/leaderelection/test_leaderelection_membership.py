@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from datetime import timedelta
 
 import anyio
 import pytest
@@ -11,9 +12,9 @@ import pytest
 from kopylite.client import ApiRequest
 from kopylite.errors import Forbidden
 from kopylite.leaderelection import Elector, LeaseSettings, Membership, Post, Roster, roster, shard_labels
-from kopylite.leaderelection.lease import Lease
+from kopylite.leaderelection.lease import Lease, micro_time
 from kopylite.leaderelection.observer import ElectionObserver, LeaseChange
-from kopylite.testing.clock import VirtualClock
+from kopylite.testing.clock import START, VirtualClock
 from tests.operators import eventually
 from tests.unit.leaderelection.leaseserver import LeaseServer, Line
 
@@ -235,6 +236,52 @@ def test_a_lease_of_ours_that_somebody_deletes_or_edits_is_there_again_and_shard
             assert a.held == [0, 1, 2, 3]
             tasks.cancel_scope.cancel()
         assert LeaseChange.LOST not in a.listener.changes
+
+    clock.run(play)
+
+
+def test_who_finds_its_own_lease_gone_takes_nothing_before_it_has_looked_again() -> None:
+    """The others may have seen nobody meanwhile, and gone to work with another number of shards."""
+    server, clock = served(), VirtualClock()
+    before_each_look: dict[str, set[bool]] = {"POST": set(), "PUT": set()}
+
+    async def play() -> None:
+        a = Replica("a", server, clock)
+
+        def note(request: ApiRequest) -> None:
+            last = server.requests[-2].split()[0] if len(server.requests) > 1 else ""
+            if server.requests[-1] == "GET" and last in before_each_look:
+                before_each_look[last].add(a.roster.may_claim(clock.elapsed()))
+
+        server.fault = note
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(a.membership.run)
+            await anyio.sleep(3 * PERIOD)
+            server.delete("app-replica-a")
+            await anyio.sleep(3 * PERIOD)
+            tasks.cancel_scope.cancel()
+
+    clock.run(play)
+    assert server.requests.count("POST") == 2
+    assert before_each_look == {"POST": {False}, "PUT": {True}}
+
+
+def test_what_a_replica_writes_says_since_when_it_is_there_and_is_renewed_each_period() -> None:
+    server, clock = served(), VirtualClock()
+
+    async def play() -> None:
+        a = Replica("a", server, clock)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(a.membership.run)
+            await anyio.sleep(100)
+            spec = server.leases["app-replica-a"]["spec"]
+            assert spec == {
+                "holderIdentity": "a", "leaseDurationSeconds": 15, "leaseTransitions": 0,
+                "acquireTime": micro_time(START), "renewTime": spec["renewTime"],
+            }  # fmt: skip
+            assert micro_time(START + timedelta(seconds=98)) <= spec["renewTime"] <= micro_time(clock.now())
+            assert 100 / PERIOD <= server.requests.count("PUT app-replica-a") < 100 / (0.6 * PERIOD)
+            tasks.cancel_scope.cancel()
 
     clock.run(play)
 
