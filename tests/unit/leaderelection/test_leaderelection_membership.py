@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 
 import anyio
 import pytest
@@ -45,7 +46,7 @@ class Replica:
         self.roster = Roster(name, "app", shards, own)
         self.over = [anyio.Event() for _ in range(shards)]
         self.electors = [self._elector(shard) for shard in range(shards)]
-        posts = [Post(elector, lambda i=i: self.over[i].set()) for i, elector in enumerate(self.electors)]
+        posts = [Post(elector, partial(self._hand_over, i)) for i, elector in enumerate(self.electors)]
         self.membership = Membership(own, self.roster, posts, self.line, clock=clock, observer=self.listener)
         self._scope = anyio.CancelScope()
 
@@ -66,6 +67,9 @@ class Replica:
                 tasks.start_soon(self.membership.run)
                 for shard, elector in enumerate(self.electors):
                     tasks.start_soon(elector.run, lambda shard=shard: self._work(shard))
+
+    def _hand_over(self, shard: int) -> None:
+        self.over[shard].set()
 
     async def _work(self, shard: int) -> None:
         self.over[shard] = anyio.Event()
