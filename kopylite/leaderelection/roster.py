@@ -118,7 +118,6 @@ class Roster:
             news = before is None or before.lease.record != lease.record
             found[name] = _Seen(lease, now if news or before is None else before.since)
         self._seen = found
-        self._lapse(now)
         self._blocked = self._other_numbers(now)
         if self._phase is _Phase.WAITING and not self._blocked:
             self._phase, self._announced_at = _Phase.ANNOUNCED, None

@@ -49,6 +49,25 @@ def test_nothing_is_taken_before_one_has_said_that_one_is_there_and_looked_after
     assert (plan.wanted, plan.replicas, plan.blocked) == (frozenset(range(4)), 1, "")
 
 
+def test_who_has_waited_says_first_that_it_waits_no_more_and_looks_after_that() -> None:
+    roster = looked("a", [shard(0, "b", 8)])
+    assert roster.state == WAITING
+    roster.saw([], 1.0, 1.0)
+    assert roster.state == ACTIVE
+    roster.wrote(WAITING, 0.5, 1.5, anew=False)  # as it was sent before
+    roster.saw([], 2.0, 2.0)
+    assert not roster.may_claim(2.0)
+    roster.wrote(ACTIVE, 2.0, 2.5, anew=False)
+    roster.wrote(ACTIVE, 3.0, 3.5, anew=False)
+    roster.saw([], 3.0, 4.0)
+    assert roster.may_claim(4.0), "the first one says it already"
+
+
+def test_who_has_not_written_for_so_long_that_others_may_take_it_for_dead_takes_nothing() -> None:
+    assert looked("a", []).may_claim(9.9)
+    assert not looked("a", []).may_claim(10.0)
+
+
 @pytest.mark.parametrize(("identity", "wanted"), [("a", {0, 1}), ("b", {2, 3})])
 def test_those_who_begin_together_do_not_try_for_the_same_shards(identity: str, wanted: set[int]) -> None:
     plan = looked(identity, [presence("a"), presence("b")]).plan([], 0.0)
