@@ -81,7 +81,6 @@ class Membership:
         self._clock = clock
         self._observer = observer or ElectionObserver()
         self._own: Lease | None = None
-        self._announced = False  # a write of it has begun, at least
         self._told = ""
         self._soon = anyio.Event()
 
@@ -155,7 +154,6 @@ class Membership:
     async def _write(self) -> None:
         """Say that we are there: create our Lease, or renew it."""
         clock, roster = self._clock, self.roster
-        self._announced = True
         began, state, known = clock.elapsed(), roster.state, self._own
         stamp = micro_time(clock.now())
         lease = known or absent(self._settings.name, self._settings.namespace)
@@ -186,8 +184,6 @@ class Membership:
 
     async def _withdraw(self) -> None:
         """Delete our own Lease: as we know it, or else as a write has left it that was cancelled on its way."""
-        if not self._announced:
-            return
         for known in (self._own, None, None):
             lease = known or await self._requests.get(self._settings.name)
             if lease is None or lease.holder != self.roster.identity:

@@ -82,6 +82,7 @@ def test_a_lease_that_cannot_be_read_is_told_of_once_counted_and_told_of_when_it
     async def play(server: LeaseServer, clock: VirtualClock) -> None:
         one = Process("one", server, clock)
         server.fault = lambda request: None if is_watch(request) else trouble
+        await anyio.sleep(50)
         assert one.elector.unreached_for == 0
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(one.elector.run, one.work)
@@ -223,7 +224,7 @@ def test_one_that_does_not_stand_asks_for_nothing_and_knows_what_others_have_rea
             assert server.holders() == {"a": "two"}, "it goes on until its work has ended"
             two.over.set()
             await anyio.sleep(60)
-            assert (server.holders(), len(two.terms)) == ({}, 1)
+            assert (server.holders(), len(two.terms), two.elector.unreached_for) == ({}, 1, 0)
             two.elector.stand()
             await until(lambda: len(two.terms) == 2, 5)
             two.end()

@@ -117,6 +117,9 @@ def test_a_replica_says_that_it_is_there_takes_all_shares_with_another_and_gets_
             tasks.start_soon(b.run)
             await eventually_in(20, lambda: (len(a.held), len(b.held)) == (2, 2))
             assert sorted(a.held + b.held) == [0, 1, 2, 3]
+            server.requests.clear()
+            await anyio.sleep(50)
+            assert not [each for each in server.requests if each.startswith("GET app-shard")], "each keeps to its own"
             now = b.membership.statistics()
             assert (now.replicas, now.shards, now.held, now.blocked) == (2, 4, 2, False)
             assert now.rebalances >= 1
@@ -146,7 +149,8 @@ def test_what_a_dead_replica_held_is_taken_when_its_leases_have_run_out_and_its_
             b.end()
             began = clock.elapsed()
             await eventually_in(60, lambda: a.held == [0, 1, 2, 3])
-            assert clock.elapsed() - began > DURATION - PERIOD - 1, f"{theirs} were left alone for their time"
+            took = clock.elapsed() - began
+            assert DURATION - PERIOD - 1 < took < DURATION + 3 * PERIOD, f"{theirs} were left alone for their time"
             await eventually_in(2 * roster.LITTER * DURATION, lambda: "app-replica-b" not in server.leases)
             tasks.cancel_scope.cancel()
 
@@ -244,10 +248,31 @@ def test_a_lease_of_ours_that_somebody_deletes_or_edits_is_there_again_and_shard
     clock.run(play)
 
 
+def test_who_leaves_says_so_at_once() -> None:
+    server, clock = served(), VirtualClock()
+
+    async def play() -> None:
+        a = Replica("a", server, clock)
+        now = a.membership.statistics()
+        assert (now.replicas, now.shards, now.held, now.rebalances, now.blocked) == (1, 4, 0, 0, False)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(a.membership.run)
+            await anyio.sleep(10 * PERIOD)
+            assert a.membership.statistics().rebalances == 1
+            a.membership.leave()
+            await eventually_in(
+                0.1, lambda: server.leases["app-replica-a"]["metadata"]["labels"][roster.REPLICA] == roster.WAITING
+            )
+            tasks.cancel_scope.cancel()
+
+    clock.run(play)
+
+
 def test_who_finds_its_own_lease_gone_takes_nothing_before_it_has_looked_again() -> None:
     """The others may have seen nobody meanwhile, and gone to work with another number of shards."""
     server, clock = served(), VirtualClock()
     before_each_look: dict[str, set[bool]] = {"POST": set(), "PUT": set()}
+    made: list[float] = []
 
     async def play() -> None:
         a = Replica("a", server, clock)
@@ -256,6 +281,8 @@ def test_who_finds_its_own_lease_gone_takes_nothing_before_it_has_looked_again()
             last = server.requests[-2].split()[0] if len(server.requests) > 1 else ""
             if server.requests[-1] == "GET" and last in before_each_look:
                 before_each_look[last].add(a.roster.may_claim(clock.elapsed()))
+            if server.requests[-1] in ("POST", "GET app-replica-a"):
+                made.append(clock.elapsed())
 
         server.fault = note
         async with anyio.create_task_group() as tasks:
@@ -268,6 +295,7 @@ def test_who_finds_its_own_lease_gone_takes_nothing_before_it_has_looked_again()
     clock.run(play)
     assert server.requests.count("POST") == 2
     assert before_each_look == {"POST": {False}, "PUT": {True}}
+    assert made[1] == made[2], "it is made anew as soon as it is known to be gone"
 
 
 def test_what_a_replica_writes_says_since_when_it_is_there_and_is_renewed_each_period() -> None:

@@ -40,6 +40,7 @@ def test_nothing_is_taken_before_one_has_said_that_one_is_there_and_looked_after
     roster.saw([], 0.0, 0.0)
     assert (roster.state, roster.may_claim(0.0)) == (ACTIVE, False)
     assert roster.plan([], 0.0).wanted == frozenset()
+    assert roster.plan([], 0.0).blocked == ""
     roster.wrote(ACTIVE, 1.0, 1.5, anew=True)
     roster.saw([], 1.4, 2.0)  # that was asked before the write was answered
     assert not roster.may_claim(2.0)
