@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-# A string, or one bracket, comma or colon. Everything else between them is numbers, words and white space.
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{},:]', re.DOTALL)
+# A string, brackets that stand together, or a comma. Everything else is colons, numbers, words and white space.
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{]+|[\]}]+|,', re.DOTALL)
 _OPENING, _CLOSING = frozenset(b"[{"), frozenset(b"]}")
 
 
@@ -50,10 +50,10 @@ def depth(text: bytes) -> int:
     for token in _TOKEN.finditer(text):
         first = text[token.start()]
         if first in _OPENING:
-            now += 1
+            now += token.end() - token.start()
             deepest = max(deepest, now)
         elif first in _CLOSING:
-            now -= 1
+            now -= token.end() - token.start()
     return deepest
 
 
@@ -66,11 +66,11 @@ def _parts(text: bytes, bracket: bytes) -> Iterator[bytes]:
     for token in _TOKEN.finditer(text):
         first = text[token.start()]
         if first in _OPENING:
-            level += 1
+            level += token.end() - token.start()
         elif first in _CLOSING:
-            level -= 1
-            if level == 0:
-                end = token.start()
+            level -= token.end() - token.start()
+            if level <= 0:
+                end = token.end() - 1 + level
                 break
         elif level == 1 and first == 0x2C:
             yield text[begin : token.start()].strip()
