@@ -271,7 +271,7 @@ class _StderrLog:
         self._name = name
         self._rest = b""
         self._lines = 0
-        self._last = ""
+        self._last = b""
 
     def take(self, chunk: bytes) -> None:
         *lines, rest = (self._rest + chunk).split(b"\n")
@@ -287,13 +287,16 @@ class _StderrLog:
 
     def tail(self) -> str:
         """The last line, for an error."""
-        return f": {self._last}" if self._last else ""
+        return f": {self._shown(self._last)}" if self._last else ""
 
     def _say(self, line: bytes) -> None:
-        # Redacted here: the last line becomes part of an error, which may go further than the log.
-        text = printable(redact(line[: 4 * MAX_LINE].decode(errors="backslashreplace").strip()), MAX_LINE)
-        if text:
-            self._last = text
+        if line := line[: 4 * MAX_LINE].strip():
+            self._last = line
             self._lines += 1
-            if self._lines <= MAX_LINES:
-                logger.warning("exec plugin %s: %s", self._name, text)
+            if self._lines <= MAX_LINES:  # of those beyond, which may be thousands, none is made ready to be read
+                logger.warning("exec plugin %s: %s", self._name, self._shown(line))
+
+    @staticmethod
+    def _shown(line: bytes) -> str:
+        # Redacted for the error, too: it may go further than the log.
+        return printable(redact(line.decode(errors="backslashreplace").strip()), MAX_LINE)
