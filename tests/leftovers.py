@@ -109,7 +109,6 @@ class LoopWatch:
     def _timer(
         self, call: Callable[..., Any], when: float, callback: Any, args: Any, options: Any
     ) -> asyncio.TimerHandle:
-        @functools.wraps(callback, updated=())
         def fired(*given: Any) -> None:
             self.timers.pop(id(fired), None)
             callback(*given)
@@ -145,7 +144,7 @@ class LoopWatch:
 
     def _generators(self) -> Iterator[str]:
         generators = getattr(self.loop, "_asyncgens", ())
-        if len(generators):
+        if any(generator.ag_frame is not None for generator in list(generators)):
             gc.collect()
         for generator in list(generators):
             frame = generator.ag_frame
@@ -267,15 +266,20 @@ def _target(thread: threading.Thread) -> str:
 
 def open_files() -> dict[int, str]:
     """The open descriptors by number. Empty where there is no /proc."""
-    folder = "/proc/self/fd"
-    found = {}
-    for name in os.listdir(folder) if os.path.isdir(folder) else ():
-        try:
-            target = os.readlink(f"{folder}/{name}")
-        except OSError:
-            continue  # the descriptor of the listing itself, or just closed by another thread
-        if target != f"/proc/{os.getpid()}/fd":
-            found[int(name)] = target
+    found: dict[int, str] = {}
+    try:
+        folder = os.open("/proc/self/fd", os.O_RDONLY)
+    except FileNotFoundError:
+        return found
+    try:
+        for name in os.listdir(folder):
+            try:
+                found[int(name)] = os.readlink(name, dir_fd=folder)
+            except FileNotFoundError:
+                continue  # just closed by another thread
+    finally:
+        os.close(folder)
+    del found[folder]
     return found
 
 
@@ -285,11 +289,15 @@ def environment() -> dict[Any, Any]:
     return dict(variables._data)
 
 
+def _is_pytests(handler: logging.Handler) -> bool:
+    return type(handler).__module__.startswith("_pytest")
+
+
 def process_state() -> Iterator[tuple[str, Any]]:
     """(name, what can be compared) of all that a test could change for those after it."""
     for name, logger in [("root", logging.root), *logging.root.manager.loggerDict.items()]:
         if isinstance(logger, logging.Logger):
-            handlers = [handler for handler in logger.handlers if not type(handler).__module__.startswith("_pytest")]
+            handlers = logger.handlers and [one for one in logger.handlers if not _is_pytests(one)]
             if handlers:
                 yield f"handlers of logger {name}", handlers
             if logger.filters:
