@@ -148,35 +148,43 @@ FIRST = (
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Parallel processes take files in this order; those of the real server come last, as it eats while it is there."""
-    real, size = set(), Counter(item.location[0] for item in items)
+    real, size = set(), Counter(file_of(item) for item in items)
     for item in items:
         if any(name.endswith("cluster") for name in getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.server)
         if needs_the_real_cluster(item) or item.get_closest_marker("realserver") is not None:
-            real.add(item.location[0])
+            real.add(file_of(item))
 
     def turn(item: pytest.Item) -> tuple[bool, int, int, str]:
-        file = item.location[0]
+        file = file_of(item)
         return file in real, FIRST.index(file) if file in FIRST else len(FIRST), -size[file], file
 
     items.sort(key=turn)
 
 
+def file_of(item: pytest.Item) -> str:
+    return item.nodeid.partition("::")[0]
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """What is there at its end stays to the end: no look for garbage goes through it, half a second each."""
+    """What is there at its end stays to the end: no look for garbage goes through it, half a second each. And the
+    looks are rarer than Python's own, as an example of hypothesis alone makes thousands of objects."""
     gc.disable()
     try:
         return (yield)
     finally:
         gc.freeze()
+        gc.set_threshold(10_000, 20)
         gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_report_to_serializable() -> Generator[None, Any, Any]:
-    """A lone surrogate in what a test logged would end xdist, and all tests with it."""
-    return told((yield))
+def pytest_report_to_serializable(report: pytest.TestReport | pytest.CollectReport) -> Generator[None, Any, Any]:
+    """A lone surrogate in what a test logged would end xdist, and all tests with it. Of what passed nobody reads more
+    than that; thousands of logs and lists of marks take seconds to be sent and read."""
+    data = yield
+    return data | {"keywords": {}, "sections": []} if report.passed else told(data)
 
 
 def told(data: Any) -> Any:

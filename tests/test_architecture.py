@@ -156,6 +156,7 @@ def modules() -> list[Path]:
     return sorted(PACKAGE.rglob("*.py"))
 
 
+@functools.cache
 def relative(path: Path) -> str:
     return path.relative_to(PACKAGE).as_posix()
 

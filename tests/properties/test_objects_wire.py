@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -19,7 +20,6 @@ from tests.instances import valid
 from tests.sizes import examples
 from tests.zoo import GROUP, LOOSE, ZOO, spec_schemas
 
-SCHEMAS = spec_schemas()
 JSON = st.recursive(
     st.none()
     | st.booleans()
@@ -29,6 +29,12 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=20,
 )
+
+
+@functools.cache
+def schemas() -> dict[str, Any]:
+    """Made when they are asked for: of parallel processes each reads this file, and one runs it."""
+    return spec_schemas()
 
 
 @given(st.dictionaries(st.text(), JSON))
@@ -43,7 +49,7 @@ def test_reading_what_was_written_gives_an_equal_object_and_the_same_text(kind: 
     adapter = adapter_of(kind)
 
     @settings(max_examples=examples(30), suppress_health_check=list(HealthCheck))
-    @given(spec=valid(SCHEMAS[kind.__name__]), extra=JSON)
+    @given(spec=valid(schemas()[kind.__name__]), extra=JSON)
     def check(spec: Any, extra: Any) -> None:
         wire = {
             "apiVersion": f"{GROUP}/v1",
