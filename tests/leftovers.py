@@ -39,6 +39,7 @@ _SITES = 3
 # protocol and no socket; open sockets are looked for by number).
 _UVLOOPS_OWN = "SSLProtocol._start_handshake.<locals>.<lambda>"
 
+# Functions, and where in their byte code: the lines are only worked out for what is told.
 Site = tuple[tuple[CodeType, int], ...]
 
 
@@ -48,7 +49,7 @@ def site() -> Site:
     found: list[tuple[CodeType, int]] = []
     while frame is not None and len(found) < _SITES:
         if not _is_inner(frame.f_code.co_filename):
-            found.append((frame.f_code, frame.f_lineno))
+            found.append((frame.f_code, frame.f_lasti))
         frame = frame.f_back
     return tuple(found)
 
@@ -61,7 +62,13 @@ def _is_inner(filename: str) -> bool:
 def spelled(made: Site | None) -> str:
     if not made:
         return "made out of sight"
-    return "made at " + " < ".join(f"{_short(code.co_filename)}:{line} {code.co_qualname}" for code, line in made)
+    return "made at " + " < ".join(
+        f"{_short(code.co_filename)}:{_line(code, at)} {code.co_qualname}" for code, at in made
+    )
+
+
+def _line(code: CodeType, at: int) -> int | None:
+    return next((line for start, end, line in code.co_lines() if start <= at < end), None)
 
 
 def _short(filename: str) -> str:
