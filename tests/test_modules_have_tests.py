@@ -11,7 +11,6 @@ PACKAGE = TESTS.parent / "kopylite"
 # Tested through other modules only. This list gets shorter.
 WITHOUT = frozenset(
     {
-        "client.connecting",
         "client.socks",
         "codegen.annotations",
         "codegen.crdinput",
@@ -31,7 +30,6 @@ WITHOUT = frozenset(
         "devcluster.simulator.statefulsets",
         "diagnostics.loopreport",
         "objects.readback",
-        "objects.secretadapter",
         "reconcile.owners",
         "reconcile.synchronous",
         "serving.routes",

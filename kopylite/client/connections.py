@@ -10,6 +10,7 @@ import anyio
 
 from kopylite.client.dialing import Dialer
 from kopylite.client.wire import HttpConnection
+from kopylite.errors import UsageError
 
 # kube-apiserver closes idle connections after 90 s; whoever closes first never meets the race.
 KEEPALIVE: Final = 60.0
@@ -35,12 +36,14 @@ class Connections:
         self._idle: list[HttpConnection] = []  # the one that was used last at the end
         self._used: set[HttpConnection] = set()
         self._sweep: asyncio.TimerHandle | None = None
+        self._closed = False
 
     async def take(self, context: ssl.SSLContext | None) -> HttpConnection:
         """A connection that was set up with this context: one that waits, else a new one; `give_back` it.
 
         Raises:
             ConnectionFailed: there is none to be had.
+            UsageError: all are closed, and nobody would close another one.
         """
         while self._idle:
             connection = self._idle.pop()
@@ -51,8 +54,12 @@ class Connections:
         return await self.open(context)
 
     async def open(self, context: ssl.SSLContext | None) -> HttpConnection:
-        """A new connection; `give_back` it. Raises ConnectionFailed."""
+        """A new connection; `give_back` it. Raises as `take`."""
+        self._refuse_if_closed()
         connection = await self._dialer.dial(context)
+        if self._closed:  # meanwhile
+            connection.abort()
+        self._refuse_if_closed()
         self._used.add(connection)
         return connection
 
@@ -81,7 +88,8 @@ class Connections:
         self._dialer.look_up_anew()
 
     async def aclose(self) -> None:
-        """Cut all connections; when it returns their sockets are closed."""
+        """Cut all connections, and open none any more; when it returns their sockets are closed."""
+        self._closed = True
         if self._sweep is not None:
             self._sweep.cancel()
             self._sweep = None
@@ -91,6 +99,10 @@ class Connections:
             connection.abort()
         for _ in range(_LAST_TURNS):
             await asyncio.sleep(0)
+
+    def _refuse_if_closed(self) -> None:
+        if self._closed:
+            raise UsageError("the client is closed: use it before its transport, or `connect`, has ended")
 
     def _close_idle(self, loop: asyncio.AbstractEventLoop) -> None:
         """Close what has waited for long enough, and come again for the rest."""

@@ -144,7 +144,7 @@ class HttpTransport:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close all connections. Requests under way end with StreamBroken."""
+        """Close all connections. Requests under way end with StreamBroken; what needs another one, with UsageError."""
         await self._connections.aclose()
 
     async def request(self, request: ApiRequest, *, timeout: float | None = None) -> ApiResponse:

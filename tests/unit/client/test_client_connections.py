@@ -22,7 +22,7 @@ from kopylite.client.dialing import Dialer
 from kopylite.client.permits import PERMIT
 from kopylite.client.tls import TlsSettings
 from kopylite.client.wire import HttpConnection
-from kopylite.errors import UsageError
+from kopylite.errors import KopyliteError, UsageError
 from tests.leftovers import open_files
 from tests.operators import eventually
 
@@ -233,6 +233,64 @@ class Still(asyncio.Transport):
 
     def abort(self) -> None:
         self.aborted = True
+
+
+async def test_what_was_under_way_when_all_was_closed_opens_nothing_any_more() -> None:
+    """A request that would try again, and a later one."""
+    asked, go_on, heard = anyio.Event(), anyio.Event(), 0
+
+    async def never(request: web.Request) -> web.StreamResponse:
+        nonlocal heard
+        heard += 1
+        asked.set()
+        await go_on.wait()
+        return web.Response()
+
+    async with serving("127.0.0.1", handler=never) as port:
+        transport, ends = HttpTransport(ClientConfig(f"http://127.0.0.1:{port}")), list[Exception]()
+
+        async def request() -> None:
+            try:
+                await transport.request(VERSION)
+            except KopyliteError as error:
+                ends.append(error)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(request)
+            await asked.wait()
+            await transport.aclose()
+            await request()
+        go_on.set()
+        assert [type(error) for error in ends] == [UsageError, UsageError]
+        assert heard == 1
+
+
+async def test_a_connection_that_is_made_while_all_are_closed_is_cut() -> None:
+    made = anyio.Event()
+
+    class Made:
+        aborted = 0
+
+        def abort(self) -> None:
+            self.aborted += 1
+
+    class Slow(Dialer):
+        async def dial(self, context: ssl.SSLContext | None) -> Any:
+            await made.wait()
+            return connection
+
+    connection, connections = Made(), Connections(Slow("http://127.0.0.1:9"))
+
+    async def take() -> None:
+        with pytest.raises(UsageError, match="is closed"):
+            await connections.take(None)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(take)
+        await anyio.wait_all_tasks_blocked()
+        await connections.aclose()
+        made.set()
+    assert connection.aborted == 1
 
 
 @given(st.floats(0, 1e7))
