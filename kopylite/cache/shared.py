@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import replace
 from typing import Protocol
 
 import anyio
@@ -249,7 +248,7 @@ class SharedCache:
             words[namespaced],
         )
         self._namespaced[_plain(resource.kind)] = namespaced
-        self._resources.learn(replace(resource, namespaced=namespaced))
+        self._resources.learn(msgspec.structs.replace(resource, namespaced=namespaced))
 
     async def _run(self, entry: _Entry) -> None:
         with entry.stop:

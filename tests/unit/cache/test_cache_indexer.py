@@ -89,3 +89,4 @@ def test_a_function_that_changes_its_mind_leaves_nothing_behind() -> None:
     indexer.remove(ObjectKey("ns", "a"))
     assert indexer.find("moody", "y") == set()
     assert indexer.find("moody", "y", "ns") == set()
+    assert indexer._found == {"moody": {}}, "values that nothing has any more would pile up for ever"

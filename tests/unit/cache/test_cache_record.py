@@ -125,6 +125,16 @@ def test_odd_metadata_counts_as_absent_and_stops_no_other_object(odd: dict[str, 
     assert [record.name for record in page.records] == ["p", "good"]
 
 
+@pytest.mark.parametrize("metadata_only", [False, True])
+@pytest.mark.parametrize("kind", ["Pod", None])
+def test_an_object_with_odd_metadata_is_kept_under_its_kind_as_any_other(kind: str | None, metadata_only: bool) -> None:
+    """Items of a list do not name it themselves."""
+    sent = {key: value for key, value in pod(labels={"a": 1}).items() if kind or key not in ("kind", "apiVersion")}
+    body = json.loads(decoded(sent, RecordDecoder(POD, metadata_only=metadata_only)).body)
+    assert (body["apiVersion"], body["kind"], body["metadata"]) == ("v1", "Pod", sent["metadata"])
+    assert ("spec" in body) is not metadata_only
+
+
 def deep(levels: int, **metadata: Any) -> bytes:
     """A pod with a field that is nested deeply, and another one behind its metadata."""
     known = {"name": "deep", "namespace": "ns", "uid": "u", "resourceVersion": "7", **metadata}
@@ -153,7 +163,7 @@ def test_an_object_that_is_nested_too_deeply_is_known_by_its_metadata_and_the_ot
 
 @pytest.mark.parametrize("kind", ["PartialObjectMetadata", "Pod", None])
 def test_metadata_alone_is_kept_under_the_real_kind(kind: str | None) -> None:
-    sent = {"kind": kind, "apiVersion": "meta.k8s.io/v1"} if kind else {}
+    sent: dict[str, Any] = {"kind": kind, "apiVersion": "meta.k8s.io/v1"} if kind else {}
     sent |= {"metadata": {"name": "p", "labels": {"a": "b"}, "managedFields": [{"manager": "m"}]}, "spec": {"x": 1}}
     record = decoded(sent, RecordDecoder(POD, metadata_only=True))
     metadata = {"name": "p", "labels": {"a": "b"}}

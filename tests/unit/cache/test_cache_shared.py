@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import anyio
+import pytest
 
 from kopylite.cache import Informer, Scope, SharedCache
 from kopylite.cache.part import ShardPart
@@ -58,6 +59,26 @@ async def test_an_informer_lives_until_its_last_user_releases_it() -> None:
             with anyio.fail_after(5):
                 await second.wait_synced()
             assert [one.objects for one in cache.statistics()] == [1]
+            tasks.cancel_scope.cancel()
+
+
+async def test_a_scope_that_a_kind_declares_wrongly_is_told_and_corrected_by_the_servers_objects(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    server, declared = FaultServer(), Kind("example.com/v1", "Thing", plural="things", namespaced=False)
+    server.put("a")
+    server.put("b")
+    async with server.running(), HttpTransport(ClientConfig(server=server.url)) as transport:
+        resources = Resources(transport)
+        cache = SharedCache(transport, resources)
+        informer = cache.acquire(declared)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(cache.run)
+            with anyio.fail_after(5):
+                await informer.wait_synced()
+            assert cache.is_namespaced(declared) is True
+            assert (await resources.find(declared)).namespaced
+            assert len(caplog.records) == 1
             tasks.cancel_scope.cancel()
 
 
