@@ -31,7 +31,6 @@ WITHOUT = frozenset(
         "diagnostics.loopreport",
         "objects.readback",
         "reconcile.owners",
-        "reconcile.synchronous",
         "serving.routes",
         "sweep.calls",
         "sweep.incarnation",

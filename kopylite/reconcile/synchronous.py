@@ -52,6 +52,11 @@ class SyncContext:
         return self._context.controller
 
     @property
+    def shard(self) -> int | None:
+        """The number of the shard, from 0 on, that this run is of; None: there are no shards."""
+        return self._context.shard
+
+    @property
     def reconcile_id(self) -> str:
         """A random UUID, the same for the whole run."""
         return self._context.reconcile_id
