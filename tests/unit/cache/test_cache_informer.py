@@ -95,6 +95,24 @@ async def test_a_late_handler_is_told_of_what_is_there_as_initial_creates() -> N
         assert all(delta.old is None and delta.initial for delta in told)
 
 
+async def test_a_list_is_taken_in_with_a_turn_for_others_after_each_batch() -> None:
+    informer, turns = new_informer(), 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await anyio.lowlevel.checkpoint()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(others)
+        await anyio.lowlevel.checkpoint()
+        before = turns
+        await first_state(informer, BATCH * 3 + 1)
+        assert 3 <= turns - before <= 6
+        tasks.cancel_scope.cancel()
+
+
 async def test_a_late_handler_hears_of_each_object_in_order_though_changes_come_in_between() -> None:
     informer = new_informer()
     async with running(informer):
@@ -159,6 +177,25 @@ async def test_statistics_say_what_is_there_and_what_is_wrong() -> None:
         assert (statistics.objects, statistics.handlers, statistics.synced) == (4, 0, True)
         assert statistics.body_bytes == sum(len(record.body) for record in informer.store.list())
         assert statistics.last_event_age is not None
+
+
+def test_how_long_ago_something_came_is_told_and_a_bookmark_counts_as_an_event() -> None:
+    clock, scope = VirtualClock(), Scope(Kind("example.com/v1", "Thing"))
+    informer = Informer(scope, unreachable, clock=clock, observer=InformerObserver(), unstreamed=set())
+
+    def ages() -> tuple[float | None, float | None]:
+        now = informer.statistics()
+        return now.last_byte_age, now.last_event_age
+
+    clock.advance(10)
+    assert ages() == (None, None)
+    informer._state.heard = clock.monotonic()  # as the reflector does
+    clock.advance(5)
+    assert ages() == (5, None), "bytes that were no event"
+    informer.advanced("7")
+    clock.advance(2)
+    assert ages() == (7, 7), "it came with the bytes"
+    assert informer.statistics().version == "7"
 
 
 def test_reads_rely_on_a_cache_only_that_leaves_nothing_out() -> None:

@@ -5,7 +5,8 @@ import pytest
 
 from kopylite.cache import Informer, Scope, SharedCache
 from kopylite.cache.part import ShardPart
-from kopylite.cache.shared import PartCache
+from kopylite.cache.shared import PartCache, PartReader
+from kopylite.cache.steps import Replacement
 from kopylite.client.config import ClientConfig
 from kopylite.client.resources import Resources
 from kopylite.client.transport import HttpTransport
@@ -170,3 +171,24 @@ async def test_the_informers_of_a_part_are_shared_by_its_users_and_end_with_them
     assert cache.informers == [informer, other]
     first.release(informer)
     assert cache.informers == [other]
+
+
+async def test_a_shard_reads_from_its_own_parts_only_where_there_is_no_whole_cache() -> None:
+    transport = HttpTransport(ClientConfig(server="http://127.0.0.1:1"))
+    cache = SharedCache(transport, Resources(transport))
+    part, others = (ShardPart(Shard(index, 2)) for index in range(2))
+    reader = PartReader(cache, {THING: [part]})
+    mine, theirs = (PartCache(cache, each).acquire(THING) for each in (part, others))
+    assert reader.store_for(THING, "ns") is None, "not complete yet"
+    for informer in (mine, theirs):
+        await informer.replace(Replacement({}, "1", True))
+    assert reader.store_for(THING, "ns") is mine.store
+    assert PartReader(cache, {}).store_for(THING, "ns") is None
+    assert not reader.follows(THING, "ns"), "what is not of the part is asked for on the server"
+    whole = cache.acquire(THING, namespace="ns")
+    assert reader.follows(THING, "ns")
+    assert not reader.follows(THING, "other")
+    assert reader.store_for(THING, "ns") is mine.store, "the whole one is not complete yet"
+    await whole.replace(Replacement({}, "1", True))
+    assert reader.store_for(THING, "ns") is whole.store
+    assert reader.store_for(THING, "other") is mine.store
