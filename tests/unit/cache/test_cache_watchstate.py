@@ -5,10 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kopylite.cache.record import Bookmark, Page
-from kopylite.cache.steps import FetchPage, FindKind, OpenWatch, Phase, Probe, Sleep
+from kopylite.cache.record import Bookmark, Page, WatchFrame
+from kopylite.cache.steps import FetchPage, FindKind, OpenWatch, Phase, Probe, Sleep, Verdict
 from kopylite.cache.watchstate import WatchState
 from kopylite.errors import ConnectionFailed, Expired, Forbidden, KindNotFound, StreamBroken
+from tests.unit.cache.things import thing
 
 
 def expire(state: WatchState, now: float) -> None:
@@ -144,6 +145,22 @@ def test_a_watch_that_is_about_to_be_opened_counts_as_one_unless_something_is_wr
     state.next(0.5)
     phases.append(state.phase)  # it is not open yet
     assert phases == [Phase.WATCHING, Phase.RETRYING, Phase.RETRYING]
+
+
+def test_what_a_stream_sends_before_its_mark_is_collected_and_told_to_nobody() -> None:
+    state = WatchState(streaming=True)
+    state.next(0.5)
+    state.found()
+    open_watch(state, 0.0)
+    frames: list[WatchFrame] = [
+        ("ADDED", thing("a", 1)), ("ADDED", thing("b", 2)), ("DELETED", thing("a", 3)), ("MODIFIED", thing("b", 4)),
+        ("DELETED", thing("never-seen", 5)), ("BOOKMARK", Bookmark("6", False)),
+    ]  # fmt: skip
+    assert {state.received(frame) for frame in frames} == {Verdict.COLLECT}
+    assert state.received(("BOOKMARK", Bookmark("7", True))) is Verdict.REPLACE
+    snapshot = state.snapshot()
+    assert snapshot.version == "7"
+    assert [record.resource_version for space in snapshot.records.values() for record in space.values()] == ["4"]
 
 
 def test_only_the_first_whole_state_is_initial() -> None:
