@@ -29,7 +29,6 @@ WITHOUT = frozenset(
         "devcluster.simulator.simulator",
         "devcluster.simulator.statefulsets",
         "diagnostics.loopreport",
-        "objects.readback",
         "reconcile.owners",
         "serving.routes",
         "sweep.calls",
