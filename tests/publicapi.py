@@ -242,8 +242,9 @@ def compare(path: str, before: str, after: str) -> tuple[bool, str]:
     reasons += [f"new parameter {name} has no default" for name in new if name not in old and not new[name][1]]
     reasons += [f"{name} must be given now" for name in old.keys() & new.keys() if old[name][1] and not new[name][1]]
     for name in old.keys() & new.keys():
-        if old[name][0] is not None and new[name][0] != old[name][0]:
-            reasons.append(f"{name} is not the argument no. {old[name][0] + 1} any more")
+        place = old[name][0]
+        if place is not None and new[name][0] != place:
+            reasons.append(f"{name} is not the argument no. {place + 1} any more")
     if before.startswith(" async") != after.startswith(" async"):
         reasons.append("it is to be awaited" if after.startswith(" async") else "it is not to be awaited any more")
     if reasons:

@@ -17,7 +17,10 @@ import uvloop
 
 from tests.leftovers import Loops, Process
 
-FACTORIES = {"asyncio": asyncio.SelectorEventLoop, "uvloop": uvloop.new_event_loop}
+FACTORIES: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
+    "asyncio": asyncio.SelectorEventLoop,
+    "uvloop": uvloop.new_event_loop,
+}
 
 
 LeftBy = Callable[..., list[str]]
@@ -112,14 +115,14 @@ def leave_handler() -> Callable[[], None]:
     return lambda: logger.removeHandler(handler)
 
 
-def leave_signal() -> Callable[[], None]:
+def leave_signal() -> Callable[[], object]:
     old = signal.signal(signal.SIGUSR2, signal.SIG_IGN)
-    return lambda: bool(signal.signal(signal.SIGUSR2, old)) and None
+    return lambda: signal.signal(signal.SIGUSR2, old)
 
 
-def leave_variable() -> Callable[[], None]:
+def leave_variable() -> Callable[[], object]:
     os.environ["KOPYLITE_LEFT"] = "x"
-    return lambda: bool(os.environ.pop("KOPYLITE_LEFT")) and None
+    return lambda: os.environ.pop("KOPYLITE_LEFT")
 
 
 def leave_file() -> Callable[[], None]:

@@ -30,7 +30,8 @@ async def careless(ctx: Context, request: Request) -> Result | None:
         return None
     if ctx.now() < ENDS[request]:
         return Result(requeue_after=ENDS[request] - ctx.now())
-    return await end(ctx, thing)
+    await end(ctx, thing)
+    return None
 
 
 @twin.reconciler(Thing)
@@ -40,6 +41,7 @@ async def careful(ctx: Context, request: Request) -> Result | None:
         return None
     left = datetime.fromisoformat(thing.metadata["creationTimestamp"]) + lifetime(thing) - ctx.now()
     if left <= timedelta():
-        return await end(ctx, thing)
+        await end(ctx, thing)
+        return None
     await ctx.client.create_or_update(ConfigMap, request, lambda child: None, owner=thing)
     return Result(requeue_after=left)

@@ -68,7 +68,7 @@ class Chaos:
         try:
             match self.random.randrange(10):
                 case 0 | 1 | 2:
-                    await user.delete(CONFIG_MAP, name, **key)
+                    await user.delete(CONFIG_MAP, name, namespace="default")
                 case 3:
                     self.cluster.compact()
                 case _:

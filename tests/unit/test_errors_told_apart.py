@@ -85,7 +85,7 @@ def test_cause_details_and_text_tell_what_the_reason_does_not(error: ApiError, e
 def test_every_error_can_be_copied_and_sent_to_another_process() -> None:
     for cls in [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, Exception)]:
         error = cls("is nan", "spec.x", "a") if cls is errors.EncodeError else cls("no")
-        if isinstance(error, errors.ApiError):
+        if issubclass(cls, errors.ApiError):
             error = cls("no", code=409, details={"name": "a"}, retry_after=2.0, request="GET /x")
         for again in (copy.copy(error), copy.deepcopy(error), pickle.loads(pickle.dumps(error))):
             assert (type(again), str(again), vars(again)) == (cls, str(error), vars(error))

@@ -253,8 +253,8 @@ def test_a_timer_is_a_controller_with_the_name_of_its_function() -> None:
     assert (timer.name, timer.timer, timer.workers, timer.leader) == ("take_stock", Timer(3600.0, 10, 0.5), 2, False)
     for wrong in ({"every": 0}, {"every": 1, "jitter": 2}, {"every": 1, "owns": []}, {"every": 1, "idle": 5}):
         with pytest.raises(RegistrationError, match="timer"):
-            app.timer(Shop, **wrong)  # type: ignore[call-overload, arg-type]
+            app.timer(Shop, **wrong)
     with pytest.raises(RegistrationError, match="is a plain def"):
-        app.timer(Shop, every=1)(lambda ctx, request: None)  # type: ignore[arg-type]
+        app.timer(Shop, every=1)(lambda ctx, request: None)
     with pytest.raises(RegistrationError, match="has a controller 'take_stock' already"):
         app.timer(Shop, every=1)(take_stock)

@@ -82,7 +82,7 @@ def test_a_group_says_what_is_in_it_and_not_that_it_is_one() -> None:
 
 
 def test_a_deep_group_and_one_of_equal_members_stay_short() -> None:
-    group = ExceptionGroup("", [ValueError("no")] * 3)
+    group: ExceptionGroup[Exception] = ExceptionGroup("", [ValueError("no")] * 3)
     for _ in range(5000):
         group = ExceptionGroup("", [group])
     assert say(group) == "ExceptionGroup of ValueError: no"

@@ -122,9 +122,9 @@ def check_value(node: ast.expr) -> None:
             for part in parts:
                 check_value(part)
         case ast.Dict(keys=keys, values=values):
-            for part in [*keys, *values]:
-                assert part is not None
-                check_value(part)
+            for inside in [*keys, *values]:
+                assert inside is not None
+                check_value(inside)
         case ast.Subscript(value=ast.Name(), slice=inner):
             check_value(inner)
         case ast.Call():

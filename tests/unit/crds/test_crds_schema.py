@@ -217,7 +217,10 @@ def test_what_keeps_or_names_its_fields_is_not_warned_of() -> None:
         schema_of(create_model("M", a=(Open, ...), b=(dict[str, str], ...), c=(dict[str, Any], ...), d=(Any, None)))
 
 
+Escaped = Annotated[str, Field(pattern=r"^\\d+[0-9]$")]
+
+
 def test_an_escaped_backslash_is_no_class() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        schema_of(create_model("M", f=(Annotated[str, Field(pattern=r"^\\d+[0-9]$")], ...)))
+        schema_of(create_model("M", f=(Escaped, ...)))

@@ -21,7 +21,7 @@ def test_it_is_the_same_file_for_the_same_calls_and_forgets_nothing(tmp_path: Pa
     assert path.read_text() == first
     Recording({"a": [PATCH]}).add_to(path)
     read = Recording.read(path)
-    assert (read.apps, read.of("a"), read.of("nobody")) == (["a", "b"], {GET, PATCH}, frozenset())
+    assert (read.apps, read.of("a"), read.of("nobody")) == (["a", "b"], frozenset({GET, PATCH}), frozenset())
     assert [entry.name for entry in path.parent.iterdir()] == ["recording.json"]
 
 

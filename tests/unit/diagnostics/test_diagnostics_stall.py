@@ -4,8 +4,8 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, cast
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 import pytest
@@ -42,7 +42,7 @@ class LateHeartbeat:
             self.event.set()
 
 
-async def block(call: Callable[[], Awaitable[None]], caplog: pytest.LogCaptureFixture) -> logging.LogRecord:
+async def block(call: Callable[[], Coroutine[Any, Any, None]], caplog: pytest.LogCaptureFixture) -> logging.LogRecord:
     """The report about a task that runs `call`, named worker-1."""
     late = LateHeartbeat()
     watch = StallWatch(warn_after=0.2, on_lag=late)

@@ -67,8 +67,8 @@ def test_a_forgotten_await_is_an_error_of_its_run_and_its_line_is_known_the_seco
 ) -> None:
     first, second, *_ = failures_of(behaviour, caplog)
     assert "delete(...) was called without await" in first.getMessage()
-    line = behaviour.__code__.co_firstlineno + 1  # type: ignore[attr-defined]
-    text = f"delete(...) was called without await at {__file__}:{line} in {behaviour.__name__}, so"  # type: ignore[attr-defined]
+    line = behaviour.__code__.co_firstlineno + 1
+    text = f"delete(...) was called without await at {__file__}:{line} in {behaviour.__name__}, so"
     assert text in second.getMessage()
     assert text in TextFormatter().format(second)
     for record in (first, second):

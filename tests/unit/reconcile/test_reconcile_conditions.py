@@ -61,6 +61,6 @@ def test_conditions_are_found_and_removed_by_type() -> None:
 def test_types_stay_unique_and_keep_their_order(script: list[tuple[str, str]]) -> None:
     conditions: list[Condition] = []
     for minute, (type_, status) in enumerate(script):
-        set_condition(conditions, Condition(type=type_, status=status), now=NOW + timedelta(minutes=minute))  # type: ignore[arg-type]
+        set_condition(conditions, Condition(type=type_, status=status), now=NOW + timedelta(minutes=minute))
     assert [c.type for c in conditions] == list(dict.fromkeys(type_ for type_, _ in script))
     assert {c.type: c.status for c in conditions} == dict(script)

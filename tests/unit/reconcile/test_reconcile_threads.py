@@ -260,7 +260,11 @@ async def test_map_functions_in_threads_hold_up_no_end_either() -> None:
         async def wait_synced(self) -> None: ...
 
         async def run(self, enqueue: Any) -> None:
-            await run_in_thread(lambda: (begun.set(), finish.wait(20)))
+            def hold() -> None:
+                begun.set()
+                finish.wait(20)
+
+            await run_in_thread(hold)
 
     async def reconcile(ctx: Any, request: Request) -> None: ...
 

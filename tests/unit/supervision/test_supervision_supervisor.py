@@ -90,6 +90,7 @@ def all_listen(kept: Supervisor) -> Callable[[], bool]:
 
 
 async def get(kept: Supervisor, path: str) -> tuple[int, str]:
+    assert kept.address is not None
     async with await anyio.connect_tcp(*kept.address) as stream:
         await stream.send(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
         answer = b"".join([part async for part in stream]).decode()

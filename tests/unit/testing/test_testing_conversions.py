@@ -120,7 +120,10 @@ def remembers() -> Callable[[Any, Any], Any]:
 
 
 # What no search finds each time.
-GIVEN = {crashes: [Box(spec=BoxSpec(size=7))], reorders: [Box(spec=BoxSpec(tags=["b", "a"]))]}
+GIVEN: dict[Callable[[Any, Any], Any], list[Box]] = {
+    crashes: [Box(spec=BoxSpec(size=7))],
+    reorders: [Box(spec=BoxSpec(tags=["b", "a"]))],
+}
 
 
 @pytest.mark.parametrize(

@@ -157,7 +157,7 @@ def test_a_field_that_some_object_has_is_not_named(caplog: pytest.LogCaptureFixt
     [
         when(lambda old, new: old.spec["absent"] != new.spec["absent"]).bound_to(THING),
         when(lambda old, new: old.spec.id != new.spec.id).bound_to(Thing),  # of an object that does not fit
-        predicate(lambda event: event.new.spec["id"] == 1),  # type: ignore[union-attr,attr-defined]
+        predicate(lambda event: event.new.spec["id"] == 1),  # type: ignore[union-attr]
     ],
 )
 def test_what_fails_passes_and_is_told_once(failing: Predicate, caplog: pytest.LogCaptureFixture) -> None:

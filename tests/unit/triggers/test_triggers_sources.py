@@ -324,7 +324,12 @@ def test_a_channel_whose_key_is_none_is_closed_before_it_is_opened_again() -> No
 
     async def main() -> None:
         kept = []  # as a traceback or a debugger keeps it
-        await ChannelSource(lambda: kept.append(channel()) or kept[-1], clock=clock).run(Asked())
+
+        def opened() -> AsyncIterator[Any]:
+            kept.append(channel())
+            return kept[-1]
+
+        await ChannelSource(opened, clock=clock).run(Asked())
 
     clock.run(main)
     assert story == ["opened", "closed", "opened", "closed"]

@@ -73,14 +73,16 @@ def patched(obj: Any, answer: dict[str, Any]) -> Any:
 
 def validating(function: Function, kind: Any = Shop, **options: Any) -> App:
     app = App("shop")
-    app.validator(kind, **options)(function)
+    registered: Any = app.validator(kind, **options)
+    registered(function)
     return app
 
 
 def mutating(*functions: Function, kind: Any = Shop) -> App:
     app = App("shop")
     for function in functions:
-        app.mutator(kind)(function)
+        registered: Any = app.mutator(kind)
+        registered(function)
     return app
 
 
