@@ -169,14 +169,22 @@ class Api:
         return await self._write(request, resource, key, subresource, dry_run=silent)
 
     async def update(
-        self, kind: Kind, wire: Mapping[str, Any], subresource: str | None = None, options: WriteOptions = PLAIN
+        self,
+        kind: Kind,
+        wire: Mapping[str, Any],
+        subresource: str | None = None,
+        options: WriteOptions = PLAIN,
+        body: bytes | None = None,
     ) -> bytes:
-        """Replace an object, or its `subresource`, by a wire form that says its name and resourceVersion."""
+        """Replace an object, or its `subresource`, by a wire form that says its name and resourceVersion.
+
+        `body`: see `create`.
+        """
         key = key_of(wire)
         if not meta_of(wire).get("resourceVersion"):
             raise UsageError(f"update of {kind} {key}: it has no resourceVersion; read it first, or use patch or apply")
         resource = await self._resource(kind, key)
-        request = verbs.update(resource, key, _body(kind, key, wire), subresource, options)
+        request = verbs.update(resource, key, body or _body(kind, key, wire), subresource, options)
         return await self._write(request, resource, key, subresource, dry_run=options.dry_run)
 
     async def patch(

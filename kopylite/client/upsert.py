@@ -165,7 +165,7 @@ class Upserts:
     async def _send(self, draft: Draft, merged: dict[str, Any], options: WriteOptions, *, by_patch: bool) -> bytes:
         kind = draft.adapter.kind
         if not by_patch:
-            return await self._api.update(kind, merged, None, options)
+            return await self._api.update(kind, merged, None, options, encode(merged))
         patch, patch_type = bound_diff(draft.stored, merged, draft.field)
         return await self._api.patch(kind, key_of(draft.stored), patch, patch_type, None, options)
 
@@ -228,9 +228,13 @@ class Upserts:
 
     def _matches(self, draft: Draft, merged: dict[str, Any], known: _Known | None, names: Names) -> bool:
         """Whether the stored object is as good as the server lets it be; what was named is remembered then."""
-        refused = _hash(draft.stored, merged)
-        if refused and (known is None or known.refused != refused):
-            return False
+        refused = 0
+        if merged is not draft.stored:
+            if known is None or not known.refused:
+                return False
+            refused = _hash(draft.stored, merged)
+            if known.refused != refused:
+                return False
         uid, state = draft.stored["metadata"].get("uid") or "", draft.fingerprint()
         same = known is not None and known.state[1] == state[1]
         shared = known.names if known is not None and same else self._shared_names(draft, names)

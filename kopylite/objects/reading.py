@@ -7,6 +7,7 @@ field: they are in no comparison, repr or encoding, and copies have them too.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import compress
 from typing import Any, Protocol
 
 from pydantic import BaseModel
@@ -16,7 +17,17 @@ from kopylite.objects.wireschema import camel
 
 # Instances of models have it beside their fields, as a cached property would be.
 READ = "_kopylite_read"
-_SCALARS = frozenset({str, int, float, bool, type(None)})
+
+
+class _Holds(dict[type, bool]):
+    """Whether values of a type may hold others."""
+
+    def __missing__(self, cls: type) -> bool:
+        return True
+
+
+# Asked for each value of each object that is written: two loops of C are a quarter of what one of Python takes.
+_HOLDS_MORE = _Holds(dict.fromkeys((str, int, float, bool, type(None)), False)).__getitem__
 
 
 class Later(Protocol):
@@ -59,9 +70,7 @@ def parts_of(value: Any) -> dict[int, Any]:
         else:
             continue
         found[id(part)] = part
-        for inner in inside:
-            if type(inner) not in _SCALARS:
-                waiting.append(inner)  # noqa: PERF401  # up to Python 3.11 a comprehension is a call for each part
+        waiting += compress(inside, map(_HOLDS_MORE, map(type, inside)))
     return found
 
 
