@@ -67,7 +67,8 @@ class Server:
             case 3 if held:
                 spec["leaseDurationSeconds"] = random.choice([1, 5, 40])
             case 4 if held:
-                spec["renewTime"] = "2020-01-01T00:00:00.000000Z"
+                # Another one each time: see the first rule of the candidate.
+                spec["renewTime"] = f"2020-01-01T00:00:00.{self.version:06d}Z"
             case _:
                 pass  # a label: another version, and no other record
         self.put({**self.wire, "spec": spec})
