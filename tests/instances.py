@@ -39,9 +39,16 @@ class _OddMaker(ExampleMaker):
 
     def properties_of(self, schema: SchemaPart) -> SearchStrategy[dict[str, Any]]:
         properties = schema["properties"]
-        # What a value of one variant has in the other variants' fields, only the server looks at.
         mine = schema.get(MINE, properties)
-        parts = {n: self.value(part) if n in mine else valid(part) for n, part in properties.items()}
+        alone = self._some(schema, {n: self.value(part) for n, part in properties.items() if n in mine})
+        if len(mine) == len(properties):
+            return alone
+        # Beside fields of other variants only right ones: what is wrong for one, Python may take for another.
+        return st.one_of(alone, self._some(schema, {n: valid(part) for n, part in properties.items()}))
+
+    @staticmethod
+    def _some(schema: SchemaPart, parts: dict[str, SearchStrategy[Any]]) -> SearchStrategy[dict[str, Any]]:
+        """Maps of these parts, now and then without one that is required."""
         required = {name: parts.pop(name) for name in schema.get("required", ()) if name in parts}
         complete = st.fixed_dictionaries(required, optional=parts)
         if not required:

@@ -5,7 +5,7 @@ The rules, of which the first two are client-go's:
 - **Own time only.** A record that differs from the last one counts as renewed at the moment it is seen. The others
   wait for its duration from then on; the holder stops at its deadline, which is shorter, from the moment when it *sent*
   the renewal. So clocks may show anything, and run at speeds that differ by up to duration / deadline.
-  Another version with an equal record is no renewal, or whoever keeps labelling a Lease would keep it for a dead holder.
+  Another version with an equal record is no renewal, or whoever labels a Lease all the time keeps it for the dead.
   So a record that somebody sets back by hand, to the very time that was seen before, hides the renewals between.
 - **The resourceVersion decides.** Every write is for the state that was read, so of several only one succeeds.
 - **Free at once is only what its holder gave back, and what never was held.** A Lease that was deleted, emptied or
