@@ -51,10 +51,10 @@ class Thing(CustomResource[Spec, None], group="linear.example.com", version="v1"
 def seconds(parse: Callable[[Any], Any], data: Any) -> float:
     best = float("inf")
     for _ in range(3):
-        begun = time.perf_counter()
+        begun = time.thread_time()
         with suppress(ValueError, DecodeError, UsageError):
             parse(data)
-        best = min(best, time.perf_counter() - begun)
+        best = min(best, time.thread_time() - begun)
     return best
 
 
