@@ -32,8 +32,7 @@ RETRY_INTERVAL = 10.0
 # Service account tokens are 1 to 2 KB; servers take headers of 1 MB at most.
 MAX_TOKEN_BYTES = 1024 * 1024
 
-# What a header cannot hold: Go's net/http refuses the same.
-# What no HTTP header can hold.
+# What no HTTP header can hold: Go's net/http refuses the same.
 UNUSABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]")
 
 

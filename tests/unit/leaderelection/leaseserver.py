@@ -49,6 +49,21 @@ class LeaseServer:
         self._tell()
         return stored
 
+    def hand_to(self, holder: str, name: str = "a") -> None:
+        """Have one name another holder, as somebody would by hand."""
+        lease = self.leases[name]
+        self.put({**lease, "spec": {**lease["spec"], "holderIdentity": holder}})
+
+    def label(self, name: str = "a", **labels: str) -> None:
+        """Label one, as somebody else would."""
+        lease = self.leases[name]
+        metadata = lease["metadata"]
+        self.put({**lease, "metadata": {**metadata, "labels": {**metadata.get("labels", {}), **labels}}})
+
+    def fail(self, method: str, fault: int | str) -> None:
+        """From now on requests of this method meet a fault, and no others."""
+        self.fault = lambda request: fault if request.method == method else None
+
     def delete(self, name: str) -> None:
         """Delete one, as somebody else would."""
         del self.leases[name]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any
 
 import anyio
+from anyio.abc import TaskGroup
 
 from kopylite.errors import Forbidden
 from kopylite.leaderelection import Elector, Lease, LeaseSettings
@@ -71,6 +73,16 @@ class Process(ElectionObserver):
     async def ending(self) -> None:
         await anyio.sleep(ENDING)
         self.told.append(("ending", self._server.holders().get("a", "")))
+
+
+@asynccontextmanager
+async def leading(server: LeaseServer, clock: VirtualClock) -> AsyncIterator[tuple[Process, TaskGroup]]:
+    """A process that leads, and the tasks it is one of; it waits for them at the end."""
+    one = Process("one", server, clock)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(one.elector.run, one.work)
+        await until(lambda: one.terms, 1)
+        yield one, tasks
 
 
 def played(

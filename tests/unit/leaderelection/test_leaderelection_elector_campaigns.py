@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
 
 import anyio
 import pytest
@@ -13,10 +12,9 @@ from kopylite.leaderelection import LeaseChange
 from kopylite.leaderelection.lease import Lease
 from kopylite.testing.clock import VirtualClock
 from tests.unit.leaderelection.leaseserver import LeaseServer
-from tests.unit.leaderelection.process import ENDING, Process, played, until
+from tests.unit.leaderelection.process import ENDING, Process, leading, played, until
 
 WARNING = logging.WARNING
-FREE: dict[str, Any] = {"metadata": {"name": "a", "namespace": "default"}}
 
 
 def is_watch(request: ApiRequest) -> bool:
@@ -151,7 +149,7 @@ def test_a_claim_that_was_refused_needs_no_giving_back_and_one_that_may_be_carri
 ) -> None:
     async def play(server: LeaseServer, clock: VirtualClock) -> None:
         one = Process("one", server, clock)
-        server.fault = lambda request: trouble if request.method == "PUT" else None
+        server.fail("PUT", trouble)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(one.elector.run, one.work)
             await until(lambda: one.elector.problem, 1)
@@ -165,7 +163,7 @@ def test_a_claim_that_was_refused_needs_no_giving_back_and_one_that_may_be_carri
 def test_a_claim_whose_answer_was_lost_is_ones_own_and_those_that_go_on_like_that_are_no_storm() -> None:
     async def play(server: LeaseServer, clock: VirtualClock) -> None:
         one = Process("one", server, clock)
-        server.fault = lambda request: "lost" if request.method == "PUT" else None
+        server.fail("PUT", "lost")
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(one.elector.run, one.work)
             await anyio.sleep(60)
@@ -236,7 +234,7 @@ def test_one_that_does_not_stand_asks_for_nothing_and_knows_what_others_have_rea
 def test_a_claim_that_was_on_its_way_when_one_stood_back_is_given_back() -> None:
     async def play(server: LeaseServer, clock: VirtualClock) -> None:
         one = Process("one", server, clock)
-        server.fault = lambda request: "lost, slowly" if request.method == "PUT" else None
+        server.fail("PUT", "lost, slowly")
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(one.elector.run, one.work)
             await until(server.holders, 1)
@@ -287,11 +285,8 @@ def test_while_a_write_without_an_answer_may_yet_be_carried_out_the_lease_runs_o
 
 def test_a_lease_to_which_somebody_writes_is_given_back_all_the_same() -> None:
     async def play(server: LeaseServer, clock: VirtualClock) -> None:
-        one = Process("one", server, clock)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(one.elector.run, one.work)
-            await until(lambda: one.terms, 1)
-            server.put({**server.leases["a"], "metadata": {**FREE["metadata"], "labels": {"team": "red"}}})
+        async with leading(server, clock) as (one, _):
+            server.label(team="red")
             one.end()
 
     server = played(play)
@@ -304,11 +299,8 @@ def test_a_lease_that_cannot_be_given_back_is_told_of_once_and_holds_nobody_up(
     trouble: int | str, seconds: float, tries: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def play(server: LeaseServer, clock: VirtualClock) -> None:
-        one = Process("one", server, clock)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(one.elector.run, one.work)
-            await until(lambda: one.terms, 1)
-            server.fault = lambda request: trouble if request.method == "PUT" else None
+        async with leading(server, clock) as (_, tasks):
+            server.fail("PUT", trouble)
             server.requests.clear()
             tasks.cancel_scope.cancel()
             began = clock.elapsed()
@@ -323,13 +315,8 @@ def test_what_is_not_ones_own_any_more_is_not_given_back_and_no_matter_of_a_warn
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def play(server: LeaseServer, clock: VirtualClock) -> None:
-        one = Process("one", server, clock)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(one.elector.run, one.work)
-            await until(lambda: one.terms, 1)
-            lease = server.leases["a"]
-            lease["spec"]["holderIdentity"] = "somebody"
-            server.put(lease)
+        async with leading(server, clock) as (one, _):
+            server.hand_to("somebody")
             server.requests.clear()
             one.end()
         assert server.requests == ["PUT a", "GET a"]

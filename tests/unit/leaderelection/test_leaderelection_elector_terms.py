@@ -9,7 +9,7 @@ from kopylite.leaderelection.elector import OVERDUE
 from kopylite.leaderelection.observer import LeaseChange
 from kopylite.testing.clock import VirtualClock
 from tests.unit.leaderelection.leaseserver import LeaseServer
-from tests.unit.leaderelection.process import Process, played, renewed, until
+from tests.unit.leaderelection.process import Process, leading, played, renewed, until
 
 TAKEN, GIVEN_BACK, LOST = LeaseChange.TAKEN, LeaseChange.GIVEN_BACK, LeaseChange.LOST
 
@@ -96,13 +96,8 @@ def test_a_leader_whose_writes_fail_stops_at_its_deadline_and_another_begins_whe
 
 def test_a_leader_whose_lease_names_somebody_else_ends_its_work_at_the_next_renewal_and_waits_as_all_do() -> None:
     async def play(server: LeaseServer, clock: VirtualClock) -> None:
-        one = Process("one", server, clock)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(one.elector.run, one.work)
-            await until(lambda: one.terms, 1)
-            lease = server.leases["a"]
-            lease["spec"]["holderIdentity"] = "somebody"
-            server.put(lease)
+        async with leading(server, clock) as (one, _):
+            server.hand_to("somebody")
             await until(lambda: one.ended, 2.3)
             assert one.told == [(TAKEN, "one"), (LOST, "somebody")]
             assert one.notes[1] == "one stopped leading: it names somebody now"
@@ -117,13 +112,8 @@ def test_a_leader_whose_lease_names_somebody_else_ends_its_work_at_the_next_rene
 
 def test_one_that_was_deposed_and_stands_back_does_not_lead_for_the_rest_of_its_time() -> None:
     async def play(server: LeaseServer, clock: VirtualClock) -> None:
-        one = Process("one", server, clock)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(one.elector.run, one.work)
-            await until(lambda: one.terms, 1)
-            lease = server.leases["a"]
-            lease["spec"]["holderIdentity"] = "somebody"
-            server.put(lease)
+        async with leading(server, clock) as (one, _):
+            server.hand_to("somebody")
             await until(lambda: one.ended, 2.3)
             await anyio.sleep(4.5)
             one.elector.stand_back()
@@ -136,13 +126,8 @@ def test_one_that_was_deposed_and_stands_back_does_not_lead_for_the_rest_of_its_
 
 def test_a_renewal_that_meets_the_write_of_somebody_else_is_repeated_at_once() -> None:
     async def play(server: LeaseServer, clock: VirtualClock) -> None:
-        one = Process("one", server, clock)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(one.elector.run, one.work)
-            await until(lambda: one.terms, 1)
-            server.put(
-                {**server.leases["a"], "metadata": {"name": "a", "namespace": "default", "labels": {"team": "red"}}}
-            )
+        async with leading(server, clock) as (one, _):
+            server.label(team="red")
             server.requests.clear()
             await anyio.sleep(2.3)
             assert server.requests == ["PUT a", "GET a", "PUT a"]
@@ -165,10 +150,7 @@ class Sleeper(VirtualClock):
 def test_a_leader_whose_machine_was_asleep_has_lost_its_lease_when_it_wakes() -> None:
     async def play(server: LeaseServer, clock: VirtualClock) -> None:
         assert isinstance(clock, Sleeper)
-        one = Process("one", server, clock)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(one.elector.run, one.work)
-            await until(lambda: one.terms, 1)
+        async with leading(server, clock) as (one, _):
             server.requests.clear()
             clock.asleep = 60
             assert not one.elector.leading, "no write passes from the first moment on"
@@ -209,9 +191,7 @@ def test_work_that_does_not_heed_its_cancellation_is_told_of_again_and_again_unt
             tasks.start_soon(one.elector.run, one.work)
             await until(lambda: one.terms, 1)
             assert one.elector.overdue == 0
-            lease = server.leases["a"]
-            lease["spec"]["holderIdentity"] = "somebody"
-            server.put(lease)
+            server.hand_to("somebody")
             await until(lambda: not one.elector.leading, 3)
             lost = clock.elapsed()
             await anyio.sleep(OVERDUE)

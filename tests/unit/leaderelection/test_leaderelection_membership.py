@@ -214,9 +214,7 @@ def test_a_lease_of_ours_that_somebody_else_has_taken_over_stays_when_we_end() -
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(a.membership.run)
             await eventually_in(60, lambda: "app-replica-a" in server.leases)
-            theirs = server.leases["app-replica-a"]
-            theirs["spec"]["holderIdentity"] = "somebody"
-            server.put(theirs)
+            server.hand_to("somebody", "app-replica-a")
             tasks.cancel_scope.cancel()
 
     clock.run(play)
@@ -235,9 +233,8 @@ def test_a_lease_of_ours_that_somebody_deletes_or_edits_is_there_again_and_shard
             await eventually_in(10, lambda: a.held == [0, 1, 2, 3])
             del server.leases["app-replica-a"]
             await eventually_in(3 * PERIOD, lambda: "app-replica-a" in server.leases)
+            server.label("app-replica-a", team="red")
             mine = server.leases["app-replica-a"]
-            mine["metadata"]["labels"]["team"] = "red"
-            server.put(mine)
             await eventually_in(3 * PERIOD, lambda: server.leases["app-replica-a"] is not mine)
             await anyio.sleep(3 * PERIOD)
             assert server.leases["app-replica-a"]["metadata"]["labels"]["team"] == "red"
