@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -47,6 +48,20 @@ def test_the_version_of_a_list_says_whether_it_is_as_new_as_what_was_seen() -> N
 
     versions = [body["metadata"]["resourceVersion"] for body in normalised(obj("20"), listed("25"), listed("19"))]
     assert versions == ["<rv 0>", "<new>", "<old>"]
+
+
+def test_an_empty_list_in_protobuf_is_a_list() -> None:
+    empty = {"kind": "ConfigMapList", "metadata": {"resourceVersion": "25"}}
+    versions = [body["metadata"]["resourceVersion"] for body in normalised(obj("20"), empty, obj("26"))]
+    assert versions == ["<rv 0>", "<new>", "<rv 1>"]
+
+
+def test_what_was_waited_for_in_vain_is_not_equal_and_says_so() -> None:
+    script = Script("s", "n", (replace(GET, until={"code": 404}),))
+    late = replace(answer(obj("1")), in_vain=True)
+    (found,) = compare(script, "likeness-007", [late], [late])
+    assert not found.equal
+    assert "{'code': 404} never came" in found.difference()
 
 
 def test_uids_are_numbered_wherever_they_stand() -> None:

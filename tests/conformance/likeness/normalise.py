@@ -187,7 +187,12 @@ def _manager_order(entry: dict[str, Any], *, timed: bool) -> list[str]:
 def _is_collection(document: dict[str, Any], obj: dict[str, Any]) -> bool:
     if "type" in document and "object" in document:
         return bool(document["type"] == "BOOKMARK")
-    return "items" in obj or "rows" in obj
+    return _is_list(obj)
+
+
+def _is_list(obj: dict[str, Any]) -> bool:
+    """In protobuf, an empty one has no items."""
+    return "items" in obj or "rows" in obj or str(obj.get("kind")).endswith("List")
 
 
 def _collect_versions(value: Any, found: set[int]) -> None:
@@ -195,7 +200,7 @@ def _collect_versions(value: Any, found: set[int]) -> None:
         if value.get("type") == "BOOKMARK":
             return
         for key, inner in value.items():
-            if key == "metadata" and ("items" in value or "rows" in value):
+            if key == "metadata" and _is_list(value):
                 continue
             if key == VERSION and isinstance(inner, str) and inner.isdigit():
                 found.add(int(inner))

@@ -8,7 +8,7 @@ import json
 import ssl
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import aiohttp
@@ -36,6 +36,7 @@ class Answer:
     headers: Mapping[str, list[str]]
     body: Any
     failure: str = ""
+    in_vain: bool = False  # the step's `until` did not hold in time
 
 
 @dataclass(slots=True)
@@ -111,12 +112,12 @@ class Player:
         answer = await self._send(step, variables)
         deadline = asyncio.get_running_loop().time() + UNTIL_LIMIT
         while asyncio.get_running_loop().time() < deadline:
-            found = {path: answer.code if path == "code" else lookup(answer.body, path) for path in step.until}
-            if found == dict(step.until):
-                break
+            told = {"code": answer.code, "warnings": len(answer.headers.get("Warning", ()))}
+            if all((told[path] if path in told else lookup(answer.body, path)) == v for path, v in step.until.items()):
+                return answer
             await asyncio.sleep(0.05)  # a poll with a limit
             answer = await self._send(step, variables)
-        return answer
+        return replace(answer, in_vain=True)
 
     async def _send(self, step: Step, variables: dict[str, str]) -> Answer:
         watching = step.method == "WATCH"

@@ -21,7 +21,10 @@ KNOWN_KINDS = Path(__file__).parent / "known_kinds.yaml"
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One request, answered by both servers. `equal` leaves texts for people out; `same_text` does not."""
+    """One request, answered by both servers. `equal` leaves texts for people out; `same_text` does not.
+
+    Answers that a step waited for in vain are never equal: nobody knows what it would have compared.
+    """
 
     script: Script
     number: int
@@ -37,7 +40,7 @@ class Comparison:
 
     def difference(self) -> str:
         """The lines that differ, `-` real and `+` embedded."""
-        return "\n".join(_differences("", self.real, self.embedded))
+        return "\n".join(_differences("", self.real, self.embedded)) or f"    {dict(self.step.until)} never came"
 
 
 def canonical(value: Any) -> str:
@@ -50,8 +53,9 @@ def compare(script: Script, namespace: str, real: list[Answer], embedded: list[A
     left, right = Normaliser(real, namespace), Normaliser(embedded, namespace)
     for number, (step, one, other) in enumerate(zip(script.steps, real, embedded, strict=True), 1):
         found, ours = left(step, one), right(step, other)
-        same_text = canonical(found) == canonical(ours)
-        equal = same_text or canonical(without_messages(found)) == canonical(without_messages(ours))
+        in_vain = one.in_vain or other.in_vain
+        same_text = not in_vain and canonical(found) == canonical(ours)
+        equal = same_text or (not in_vain and canonical(without_messages(found)) == canonical(without_messages(ours)))
         yield Comparison(script, number, step, found, ours, equal, same_text)
 
 

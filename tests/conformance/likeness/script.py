@@ -4,7 +4,7 @@ A file has `section`, and `scripts`: a list of {name, steps}. Every script gets 
 names of cluster-scoped objects contain it too. {kibibyte} and {mebibyte} stand for as many letters, {hooks} for the URL
 of a webhook that both servers reach (`tests/webhookserver.py`), {bundle} for its authority. Scripts are played
 side by side, except those that say `alone: true`: they come first, one after the other, because they look at what all
-others change.
+others change, or wait for a controller that others hold up.
 
 A step has one of GET, HEAD, OPTIONS, POST, PUT, PATCH, DELETE or WATCH with a path, and may have
 
@@ -16,7 +16,8 @@ A step has one of GET, HEAD, OPTIONS, POST, PUT, PATCH, DELETE or WATCH with a p
     save       {variable: dotted.path}: taken from the answer, usable as {variable} in later paths and bodies
     events     WATCH: read this many events (then, or after `seconds`, close)
     seconds    WATCH: at most this long; default 5
-    until      {dotted.path: value}: repeat a GET until it holds (10 s); only the last answer counts. `code`: the status
+    until      {dotted.path: value}: repeat it until that holds (60 s); only the last answer counts. `code` is the
+               status, `warnings` their number
     part       a JSON pointer: only this part of the answer's body is compared
     without    names of keys that are not compared wherever they stand, e.g. descriptions
     ignore     dotted paths that are not compared, e.g. values that are random by design
