@@ -83,9 +83,10 @@ class Elector:
         self._told_holder: str | None = None
         self._problem = ""
         self._reached = 0.0
-        # Of the present term, when it is over before its work.
-        self._lost_at: float | None = None
+        # Of the present term: whether its work has ended by itself, why it is lost, and since when its work goes on so.
+        self._in_order = False
         self._lost_why = ""
+        self._lost_at: float | None = None
         self._abandoned = False
         self._reminder: asyncio.TimerHandle | None = None
 
@@ -224,7 +225,7 @@ class Elector:
         won = candidate.known
         assert won is not None
         self.fence.until = candidate.lead_until
-        self._told_holder, self._lost_why, self._abandoned = None, "", False
+        self._told_holder, self._in_order, self._lost_why, self._abandoned = None, False, "", False
         logger.info("lease %s: %s leads", self.settings, candidate.identity)
         self._observer.changed(won, LeaseChange.TAKEN, f"{candidate.identity} became leader")
         try:
@@ -234,6 +235,7 @@ class Elector:
                     tasks.start_soon(self._note_end, term)
                     await lead()
                     if not term.cancel_called:  # or it has caught its cancellation, and the lease is lost
+                        self._in_order = True
                         self._observer.changed(won, LeaseChange.GIVEN_BACK, f"{candidate.identity} stopped leading")
                         await self._observer.ending()
                     tasks.cancel_scope.cancel()
@@ -243,9 +245,9 @@ class Elector:
             self._lost_at = None
             if self._reminder is not None:
                 self._reminder.cancel()
-        if self._lost_why:
-            logger.warning("lease %s: all leader work has ended", self.settings)
-            self._observer.changed(won, LeaseChange.LOST, f"{candidate.identity} stopped leading: {self._lost_why}")
+            if self._lost_why and not self._in_order:
+                logger.warning("lease %s: all leader work has ended", self.settings)
+                self._observer.changed(won, LeaseChange.LOST, f"{candidate.identity} stopped leading: {self._lost_why}")
         await self._give_back()
         if not self._stop.is_set():
             # Whoever has lost it was in trouble: the others first.
@@ -282,21 +284,25 @@ class Elector:
         try:
             await anyio.sleep_forever()
         finally:
-            if term.cancel_called and self._lost_at is None:
+            if term.cancel_called:
                 self._lose(term)
 
     def _lose(self, term: anyio.CancelScope) -> None:
-        candidate = self._candidate
+        if self._lost_why:
+            return  # more than one finds it, as a renewal that does not heed its cancellation
         why = f"it was not renewed for {self.settings.renew_deadline:g} s"
-        if candidate.deposed:
-            why = f"it names {candidate.known_holder or 'nobody'} now"
+        if self._candidate.deposed:
+            why = f"it names {self.holder or 'nobody'} now"
         elif self._problem:
             why = f"{why} ({self._problem})"
+        self._lost_why = why
         self._close_fence()
-        self._lost_at, self._lost_why = self._clock.elapsed(), why
+        term.cancel()
+        if self._in_order:  # which has been told, and stays so
+            return logger.info("lease %s is lost: %s. Leader work had ended before", self.settings, why)
+        self._lost_at = self._clock.elapsed()
         logger.warning("lease %s is lost: %s. Leader work is cancelled. See %s", self.settings, why, Trouble.LOST_LEASE)
         self._reminder = asyncio.get_running_loop().call_later(OVERDUE, self._tell_overdue)
-        term.cancel()
 
     def _tell_overdue(self) -> None:
         logger.error(
@@ -334,8 +340,7 @@ class Elector:
         self._problem = text
 
     async def _read(self) -> None:
-        found = await self._requests.get(self.settings.name)
-        self._candidate.saw(found, self._clock.elapsed())
+        self._candidate.saw(await self._requests.get(self.settings.name), self._clock.elapsed())
 
     async def _write(self) -> bool:
         """Write what makes us leader, or keeps us one. False: the Lease is another than was known."""
@@ -367,8 +372,7 @@ class Elector:
             logger.warning(
                 "lease %s is left to run out: a write has ended without an answer %.1f s ago, and the server may "
                 "carry it out yet",
-                self.settings,
-                doubt,
+                *(self.settings, doubt),
             )
             return
         problem: object = "no answer in time"

@@ -16,6 +16,7 @@ import anyio
 from kopylite.client import ApiRequest, ApiResponse, ApiStream
 from kopylite.errors import RequestTimeout
 
+LATE = 12.0
 PATH = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 
 
@@ -25,7 +26,7 @@ class LeaseServer:
     Attributes:
         leases: the objects, by name.
         fault: asked for each request: None, a status to answer with, "cut" (never answered), "lost" (carried out, and
-            never answered), "lost, slowly".
+            never answered), "lost, slowly", "late" (answered after `LATE` seconds, even to whom that is too late).
         requests: "METHOD name" of all; WATCH of a watch.
     """
 
@@ -82,6 +83,9 @@ class LeaseServer:
         fault = self.fault(request)
         if fault == "cut":
             await anyio.sleep_forever()
+        if fault == "late":
+            with anyio.CancelScope(shield=True):
+                await anyio.sleep(LATE)
         if isinstance(fault, int):
             return _answer(fault, {"kind": "Status", "code": fault, "message": "as the test wants it"})
         status, body = self._carry_out(request, name)

@@ -27,6 +27,7 @@ class Process(ElectionObserver):
 
     Attributes:
         stubborn: its work goes on for so many seconds when it is cancelled.
+        ending_takes: so many seconds, what it does before a Lease is given back.
     """
 
     def __init__(self, identity: str, server: LeaseServer, clock: VirtualClock, **options: Any) -> None:
@@ -36,6 +37,7 @@ class Process(ElectionObserver):
         self.notes: list[str] = []
         self.over = anyio.Event()
         self.stubborn = 0.0
+        self.ending_takes = ENDING
         self.terms: list[float] = []
         self.ended: list[float] = []
 
@@ -71,7 +73,7 @@ class Process(ElectionObserver):
         self.told.append(("forbidden", str(error)))
 
     async def ending(self) -> None:
-        await anyio.sleep(ENDING)
+        await anyio.sleep(self.ending_takes)
         self.told.append(("ending", self._server.holders().get("a", "")))
 
 

@@ -8,7 +8,7 @@ import pytest
 from kopylite.leaderelection.elector import OVERDUE
 from kopylite.leaderelection.observer import LeaseChange
 from kopylite.testing.clock import VirtualClock
-from tests.unit.leaderelection.leaseserver import LeaseServer
+from tests.unit.leaderelection.leaseserver import LATE, LeaseServer
 from tests.unit.leaderelection.process import Process, leading, played, renewed, until
 
 TAKEN, GIVEN_BACK, LOST = LeaseChange.TAKEN, LeaseChange.GIVEN_BACK, LeaseChange.LOST
@@ -106,6 +106,65 @@ def test_a_leader_whose_lease_names_somebody_else_ends_its_work_at_the_next_rene
             assert one.terms[1] - one.ended[0] >= 15
             assert one.told[2:] == [(TAKEN, "one")]
             one.end()
+
+    played(play)
+
+
+@pytest.mark.parametrize("trouble", ["somebody else has it", "no renewal is answered"])
+def test_a_lease_that_is_lost_after_the_work_while_the_last_events_are_sent_has_ended_in_order_and_only_so(
+    trouble: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def play(server: LeaseServer, clock: VirtualClock) -> None:
+        async with leading(server, clock) as (one, _):
+            one.ending_takes = 60
+            one.over.set()
+            await until(lambda: one.ended, 0.1)
+            if trouble == "somebody else has it":
+                server.hand_to("somebody")
+            else:
+                server.fail("PUT", "cut")
+            await until(lambda: not one.elector.leading, 10.1)
+            assert one.elector.overdue == 0, "no work goes on"
+            await anyio.sleep(5)
+            assert one.told == [(TAKEN, "one"), (GIVEN_BACK, "one")], "the rest of the Events is not waited for"
+            one.end()
+
+    played(play)
+    assert "is lost" not in " ".join(record.message for record in caplog.records if record.levelname != "INFO")
+
+
+def test_a_loss_that_is_found_twice_is_told_once_and_nothing_of_it_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    async def play(server: LeaseServer, clock: VirtualClock) -> None:
+        async with leading(server, clock) as (one, _):
+            server.hand_to("somebody")
+            server.fail("GET", "late")  # so that the look at who has it ends after the deadline
+            await until(lambda: one.told[1:] == [(LOST, "somebody")], 2.3 + LATE)
+            await anyio.sleep(3 * OVERDUE)
+            one.end()
+
+    played(play)
+    assert len([each for each in caplog.messages if "is lost" in each]) == 1
+    assert caplog.messages[-1].endswith("all leader work has ended")
+
+
+def test_work_that_fails_when_its_lease_is_lost_is_told_as_lost_too() -> None:
+    async def fail_at_the_end() -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            raise ValueError("broken")
+
+    async def play(server: LeaseServer, clock: VirtualClock) -> None:
+        one = Process("one", server, clock)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(hand_over, server)
+            with pytest.RaisesGroup(ValueError, flatten_subgroups=True):
+                await one.elector.run(fail_at_the_end)
+        assert one.told == [(TAKEN, "one"), (LOST, "somebody")]
+
+    async def hand_over(server: LeaseServer) -> None:
+        await until(server.holders, 1)
+        server.hand_to("somebody")
 
     played(play)
 
