@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -64,7 +65,7 @@ async def several(server: TinyServer, folder: Path, *arguments: str) -> AsyncIte
                 await process.wait()
             await process.aclose()
             for child in children:
-                await eventually(lambda child=child: has_ended(child), f"{child} has ended")
+                await eventually(partial(has_ended, child), f"{child} has ended")
 
 
 def has_ended(pid: int) -> bool:
@@ -107,7 +108,7 @@ async def test_a_killed_parent_leaves_nobody_behind_and_each_ends_in_order(tmp_p
         children = await both_at_work(running)
         running.process.kill()
         for child in children:
-            await eventually(lambda child=child: has_ended(child), f"{child} has ended", limit=40)
+            await eventually(partial(has_ended, child), f"{child} has ended", limit=40)
         assert running.log.count("the parent of this process is gone") == running.log.count("is done") == 2
 
 
@@ -124,7 +125,7 @@ async def test_a_second_signal_ends_all_at_once(tmp_path: Path) -> None:
         with anyio.fail_after(20):
             assert await running.process.wait() == Exit.FORCED
         for child in children:
-            await eventually(lambda child=child: has_ended(child), f"{child} has ended")
+            await eventually(partial(has_ended, child), f"{child} has ended")
 
 
 async def test_what_is_wrong_with_the_command_is_said_once(tmp_path: Path) -> None:

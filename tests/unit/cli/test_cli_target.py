@@ -36,7 +36,7 @@ def test_a_file_named_operator_does_not_take_the_place_of_pythons_own(folder: Pa
     assert load_app("operator.py:app").name == "first"
     import operator
 
-    assert operator.itemgetter
+    assert operator.itemgetter(0)("python") == "p"
 
 
 @pytest.mark.parametrize("target", ["no_such_module", "no_such_module.sub:app", "no_such_file.py", "no/such/file.py:a"])

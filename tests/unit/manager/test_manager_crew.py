@@ -9,6 +9,7 @@ from typing import Any, cast
 import anyio
 import pytest
 
+from kopylite.cache import Informer
 from kopylite.leaderelection import Elector
 from kopylite.lifecycle.taskforce import TaskForce
 from kopylite.manager.crew import Crew
@@ -29,11 +30,12 @@ class CachedSource(KindSource):
     """Has never run, as those of a standby have not; its cache may be in sync all the same."""
 
     def __init__(self, namespace: str) -> None:
-        self.informer = cast("Any", Source(namespace))
+        self.cached = Source(namespace)
+        self.informer = cast("Informer", self.cached)
 
     @property
     def namespace(self) -> str:
-        return str(self.informer.namespace)
+        return self.cached.namespace
 
     async def wait_synced(self) -> None:
         await anyio.sleep_forever()
@@ -283,5 +285,5 @@ async def test_a_standby_is_warm_when_its_caches_are_in_sync_though_nothing_of_i
 
     gate.complete.set()
     assert not await is_warm()
-    cast("Any", source.informer).complete.set()
+    source.cached.complete.set()
     assert await is_warm() is led, "one that works at once has to be told of all that is there"

@@ -66,8 +66,8 @@ class Seen:
             metadata = {"name": "s", "namespace": namespace}
             await client.create(Unstructured(apiVersion="v1", kind="Secret", metadata=metadata))
         for name in objects:
-            metadata = {"name": name, "namespace": namespace, "labels": {"of": self.name}}
-            await client.create(Unstructured(apiVersion="v1", kind="ConfigMap", metadata=metadata))
+            labelled = {"name": name, "namespace": namespace, "labels": {"of": self.name}}
+            await client.create(Unstructured(apiVersion="v1", kind="ConfigMap", metadata=labelled))
 
 
 @asynccontextmanager

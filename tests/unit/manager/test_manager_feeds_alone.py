@@ -12,6 +12,7 @@ import anyio.lowlevel
 import pytest
 
 from kopylite import Context, Kind, Request, Unstructured, watch
+from kopylite.boundary import ActiveCall
 from kopylite.cache import Informer, SharedCache
 from kopylite.cache.record import RecordDecoder
 from kopylite.cache.steps import Replacement
@@ -309,15 +310,15 @@ class Inner:
 
     async def run(self, enqueue: Any) -> None: ...
 
-    def active_calls(self, longer_than: float) -> list[float]:
-        return [longer_than]
+    def active_calls(self, longer_than: float) -> list[ActiveCall]:
+        return [ActiveCall("map", "inner", "a", longer_than)]
 
 
 async def test_who_sorts_the_keys_of_a_source_out_is_otherwise_like_it() -> None:
     inner = Inner()
     outer = OwnKeys(cast("Source", inner), lambda request: True)
     assert (outer.name, outer.namespace, outer.synced) == ("inner", "somewhere", False)
-    assert outer.active_calls(3.0) == [3.0]
+    assert outer.active_calls(3.0) == inner.active_calls(3.0)
     done: list[bool] = []
 
     async def wait() -> None:

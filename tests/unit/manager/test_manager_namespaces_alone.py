@@ -349,11 +349,11 @@ def test_who_waits_for_the_scope_to_settle_waits_anew_whenever_it_changes() -> N
             await world.clock.sleep(0.001)
             assert not waits, "it does not know the scope"
             await world.clock.sleep(1)
-            assert waits[-1] == (frozenset(), ("a",))
+            assert waits[-1:] == [(frozenset(), ("a",))]
             world.hanging.add(maps("b"))
             await world.make("b")
             await world.clock.sleep(1)
-            assert waits[-1] == (frozenset({"b"}), ("a", "b"))
+            assert waits[-1:] == [(frozenset({"b"}), ("a", "b"))]
             await world.clock.sleep(100)
             assert not over
             seen = len(waits)
