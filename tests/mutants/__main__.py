@@ -3,16 +3,20 @@
 One process imports and collects; each mutant is a fork of it, in which the code of one function is replaced and the
 tests that ever enter this function run, the quickest first, until one fails. So a mutant costs milliseconds.
 
-A mutant that never ends is noticed too. A busy machine must not look like one: what counts is the time on a processor,
-and a stop is one where none was used for long. A test that fails with a timeout of its own is asked once more.
+A mutant that never ends is noticed too. A busy machine must not look like one: what counts is a test's time on a
+processor, and a stop is one where none was used for long. A test that fails with a timeout of its own is asked once
+more, and so is one that fails in the first run, without any mutant. A loop that collects things is ended before the
+memory is.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
+import math
 import os
 import random
+import resource
 import signal
 import sys
 import threading
@@ -21,7 +25,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from _pytest.runner import runtestprotocol
@@ -36,7 +40,9 @@ ALSO = {
     "leaderelection": [f"tests/properties/test_leaderelection_{n}.py" for n in ("candidate", "roster")],
 }
 SURVIVED, KILLED, BROKEN, DOUBTFUL = 0, 1, 2, 3
-TICKS = os.sysconf("SC_CLK_TCK")
+TICKS, PAGE = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
+GRACE = 5.0  # seconds on a processor that any test may use: those that loop use more
+ROOM_TO_GROW = 256 * 1024 * 1024  # a mutant may keep a bit more than the unchanged code does
 
 
 @dataclass
@@ -50,11 +56,20 @@ class Options:
 
 @dataclass
 class Known:
-    """What the unchanged code does: which tests enter a function, and how long each takes, by processor and by wall."""
+    """What the unchanged code does: which tests enter a function, how long each takes, by processor and by wall, and
+    the most memory that there was."""
 
     cpu: dict[str, float] = field(default_factory=dict)
     wall: dict[str, float] = field(default_factory=dict)
     entered: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    memory: int = 0
+
+
+class Used(NamedTuple):
+    """Seconds on a processor, and bytes of memory."""
+
+    cpu: float
+    memory: int
 
 
 class Run:
@@ -62,22 +77,22 @@ class Run:
 
     def __init__(self, path: Path, mutant: Mutant, tests: Sequence[str], known: Known, again: bool) -> None:
         self.path, self.mutant, self.again = path, mutant, again
-        self._most = 5.0 + 2.0 * sum(known.cpu[one] for one in tests)
         self._patience = 10.0 + 2.0 * max((known.wall[one] for one in tests), default=0.0)
+        self._most_memory = known.memory + ROOM_TO_GROW
         self._since, self._used = time.monotonic(), 0.0
 
-    def never_ends(self, pid: int) -> bool:
-        """It has used far more processor than the unchanged code, or (nearly) none for far longer than that waits."""
-        used, now = used_by(pid), time.monotonic()
-        if used - self._used > 0.01 * (now - self._since):
-            self._since, self._used = now, used
-        return used > self._most or now - self._since > self._patience
+    def never_ends(self, used: Used) -> bool:
+        """It has used far more memory than the unchanged code, or no processor for far longer than that waits."""
+        now = time.monotonic()
+        if used.cpu - self._used > 0.01 * (now - self._since):
+            self._since, self._used = now, used.cpu
+        return used.memory > self._most_memory or now - self._since > self._patience
 
 
-def used_by(pid: int) -> float:
-    """Seconds on a processor of a process."""
+def used_by(pid: int) -> Used:
+    """What a process has used."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
+    return Used((int(fields[11]) + int(fields[12])) / TICKS, int(fields[21]) * PAGE)
 
 
 class Mutation:
@@ -127,18 +142,19 @@ class Mutation:
         os.close(writing)
         with os.fdopen(reading, "rb") as pipe:
             text = pipe.read().decode()
-        os.waitpid(pid, 0)
+        most = os.wait4(pid, 0)[2].ru_maxrss * 1024
         cpu, wall, entered, failed = eval(text)
         if failed:
-            raise pytest.UsageError(f"these tests fail without any mutant: {', '.join(failed)}")
-        return Known(cpu, wall, entered)
+            told = "\n\n".join(f"{nodeid}\n{why}" for nodeid, why in failed.items())
+            raise pytest.UsageError(f"these tests fail without any mutant, twice:\n\n{told}")
+        return Known(cpu, wall, entered, most)
 
-    def _observed(self) -> tuple[dict[str, float], dict[str, float], dict[tuple[str, str], list[str]], list[str]]:
+    def _observed(self) -> tuple[dict[str, float], dict[str, float], dict[tuple[str, str], list[str]], dict[str, str]]:
         names = {str(path) for path in self.files}
         entered: dict[tuple[str, str], list[str]] = {}
         cpu: dict[str, float] = {}
         wall: dict[str, float] = {}
-        failed: list[str] = []
+        failed: dict[str, str] = {}
         seen: set[CodeType] = set()
 
         def note(frame: FrameType, event: str, _: object) -> None:
@@ -150,12 +166,12 @@ class Mutation:
             started, used = time.monotonic(), time.process_time()
             sys.setprofile(note)
             threading.setprofile(note)
-            verdict = judged(item, following)
+            failures = failures_of(item, following)
             sys.setprofile(None)
             threading.setprofile(None)
             wall[nodeid], cpu[nodeid] = time.monotonic() - started, time.process_time() - used
-            if verdict != SURVIVED:
-                failed.append(nodeid)
+            if failures and (failures := failures_of(item, following)):  # the second time unobserved, so faster
+                failed[nodeid] = failures[0]
             for function in {(code.co_filename, code.co_qualname.split(".<locals>")[0]) for code in seen}:
                 entered.setdefault(function, []).append(nodeid)
         return cpu, wall, entered, failed
@@ -174,11 +190,11 @@ class Mutation:
                 tests = sorted(known.entered.get((str(path), mutant.function), ()), key=known.cpu.__getitem__)
                 if (pid := os.fork()) == 0:
                     quiet()
-                    os._exit(self._tried(path, mutant, tests))
+                    os._exit(self._tried(path, mutant, tests, known))
                 running[pid] = Run(path, mutant, tests, known, again)
             pid, status = os.waitpid(-1, os.WNOHANG)
             if pid == 0:
-                for late in [one for one, run in running.items() if run.never_ends(one)]:
+                for late in [one for one, run in running.items() if run.never_ends(used_by(one))]:
                     os.kill(late, signal.SIGKILL)
                 time.sleep(0.01)
                 continue
@@ -188,11 +204,20 @@ class Mutation:
             else:
                 yield run.path, run.mutant, verdict if verdict in (SURVIVED, BROKEN) else KILLED
 
-    def _tried(self, path: Path, mutant: Mutant, tests: Sequence[str]) -> int:
+    def _tried(self, path: Path, mutant: Mutant, tests: Sequence[str], known: Known) -> int:
         if not replaced(path, mutant):
             return BROKEN
-        verdicts = (judged(item, following) for _, item, following in self._in_order(tests))
-        return next((verdict for verdict in verdicts if verdict != SURVIVED), SURVIVED)
+        for nodeid, item, following in self._in_order(tests):
+            end_after(GRACE + 2.0 * known.cpu[nodeid])
+            if (verdict := judged(item, following)) != SURVIVED:
+                return verdict
+        return SURVIVED
+
+
+def end_after(seconds: float) -> None:
+    """The system ends this process when it has been on a processor for so much longer."""
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(time.process_time() + seconds), hard))
 
 
 def replaced(path: Path, mutant: Mutant) -> bool:
@@ -215,10 +240,15 @@ def replaced(path: Path, mutant: Mutant) -> bool:
 
 def judged(item: Any, following: Any) -> int:
     """Run a test. A timeout may be the machine's."""
-    failed = [report for report in runtestprotocol(item, log=False, nextitem=following) if report.failed]
-    if not failed:
+    failures = failures_of(item, following)
+    if not failures:
         return SURVIVED
-    return DOUBTFUL if all("TimeoutError" in report.longreprtext for report in failed) else KILLED
+    return DOUBTFUL if all("TimeoutError" in text for text in failures) else KILLED
+
+
+def failures_of(item: Any, following: Any) -> list[str]:
+    """Run a test: the texts of what failed."""
+    return [report.longreprtext for report in runtestprotocol(item, log=False, nextitem=following) if report.failed]
 
 
 def quiet() -> None:

@@ -142,10 +142,10 @@ def test_the_depth_that_is_allowed_is_read() -> None:
 
 def test_a_bomb_of_aliases_is_refused_before_it_explodes() -> None:
     lines = ["a0: &a0 [x,x,x,x,x,x,x,x,x]", *(f"a{n}: &a{n} [{','.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 30))]
-    begun = time.perf_counter()
+    begun = time.process_time()
     with pytest.raises(YamlError, match="excessive aliasing"):
         read_document("\n".join(lines))
-    assert time.perf_counter() - begun < 20  # unbounded it would not end at all
+    assert time.process_time() - begun < 20  # unbounded it would not end at all
     # As many aliases as Go allows are read.
     assert len(read_document("a: &a [1, 2]\nb: [" + ", ".join(["*a"] * 400) + "]")["b"]) == 400
 
