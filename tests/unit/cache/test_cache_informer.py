@@ -11,11 +11,11 @@ import anyio.lowlevel
 import pytest
 
 from kopylite.cache import Delta, Informer, Scope
-from kopylite.cache.informer import BATCH
+from kopylite.cache.informer import BATCH, SAME_TROUBLE, UNSYNCED_AFTER
 from kopylite.cache.part import ShardPart
 from kopylite.cache.steps import Replacement
 from kopylite.client.listwatch import ListWatch
-from kopylite.clock import SYSTEM_CLOCK
+from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.errors import ConnectionFailed, Forbidden
 from kopylite.objects import GroupKind, Kind, ObjectKey, Shard
 from kopylite.observers import InformerObserver
@@ -27,9 +27,9 @@ async def unreachable(again: bool) -> ListWatch:
     raise ConnectionFailed("there is no server in this test")
 
 
-def new_informer() -> Informer:
+def new_informer(clock: Clock = SYSTEM_CLOCK) -> Informer:
     scope = Scope(Kind("example.com/v1", "Thing"))
-    return Informer(scope, unreachable, clock=SYSTEM_CLOCK, observer=InformerObserver(), unstreamed=set())
+    return Informer(scope, unreachable, clock=clock, observer=InformerObserver(), unstreamed=set())
 
 
 @asynccontextmanager
@@ -78,8 +78,10 @@ async def test_a_handler_that_raises_stops_nobody(caplog: pytest.LogCaptureFixtu
     informer.add_handler(told.append)
     with caplog.at_level(logging.ERROR):
         informer.changed("ADDED", thing("a"))
-    assert names(told) == ["a"]
+        informer.changed("DELETED", thing("a"))
+    assert names(told) == ["a", "a"]
     assert "oops" in caplog.text
+    assert caplog.text.count("a handler failed on Record(ns/a,") == 2, "an object that came, and one that went"
 
 
 async def test_a_late_handler_is_told_of_what_is_there_as_initial_creates() -> None:
@@ -95,7 +97,31 @@ async def test_a_late_handler_is_told_of_what_is_there_as_initial_creates() -> N
         assert all(delta.old is None and delta.initial for delta in told)
 
 
-async def test_a_list_is_taken_in_with_a_turn_for_others_after_each_batch() -> None:
+async def test_a_late_handler_has_been_told_at_once_where_there_is_nothing_to_tell() -> None:
+    informer = new_informer()
+    async with running(informer):
+        assert not informer.add_handler(lambda delta: None).synced, "nobody knows yet what there is"
+        await first_state(informer, 0)
+        assert informer.add_handler(lambda delta: None).synced
+
+
+async def test_a_late_handler_that_goes_is_told_of_nothing_more() -> None:
+    informer = new_informer()
+    async with running(informer):
+        await first_state(informer, 3)
+        told: list[Delta] = []
+
+        def once(delta: Delta) -> None:
+            told.append(delta)
+            informer.remove_handler(handle)
+
+        handle = informer.add_handler(once)
+        with anyio.fail_after(5):
+            await informer.add_handler(lambda delta: None).wait_synced()
+        assert names(told) == ["t0"]
+
+
+async def test_a_list_is_taken_in_and_told_of_with_a_turn_for_others_after_each_batch() -> None:
     informer, turns = new_informer(), 0
 
     async def others() -> None:
@@ -104,12 +130,15 @@ async def test_a_list_is_taken_in_with_a_turn_for_others_after_each_batch() -> N
             turns += 1
             await anyio.lowlevel.checkpoint()
 
-    async with anyio.create_task_group() as tasks:
+    async with running(informer), anyio.create_task_group() as tasks:
         tasks.start_soon(others)
         await anyio.lowlevel.checkpoint()
         before = turns
         await first_state(informer, BATCH * 3 + 1)
         assert 3 <= turns - before <= 6
+        before = turns
+        await informer.add_handler(lambda delta: None).wait_synced()
+        assert 4 <= turns - before <= 8
         tasks.cancel_scope.cancel()
 
 
@@ -198,6 +227,29 @@ def test_how_long_ago_something_came_is_told_and_a_bookmark_counts_as_an_event()
     assert informer.statistics().version == "7"
 
 
+async def test_a_watch_that_has_not_worked_for_a_minute_is_not_in_sync_and_says_since_when() -> None:
+    clock = VirtualClock()
+    informer = new_informer(clock)
+    await first_state(informer, 1)
+    assert (informer.statistics().problem_age, informer.synced) == (0.0, True)
+    clock.advance(1000)
+    informer._state.failed(ConnectionFailed("away"), clock.monotonic(), 0.5)  # as the reflector does
+    for passed, synced in ((UNSYNCED_AFTER, True), (1, False)):
+        clock.advance(passed)
+        assert informer.synced is synced
+    assert informer.statistics().problem_age == UNSYNCED_AFTER + 1
+
+
+def test_the_same_trouble_is_news_again_when_it_may_have_another_cause() -> None:
+    clock, news = VirtualClock(), []
+    informer = new_informer(clock)
+    clock.advance(1000)
+    for passed in (0, SAME_TROUBLE / 2, SAME_TROUBLE / 2, SAME_TROUBLE - 1):
+        clock.advance(passed)
+        news.append(informer._is_news(ConnectionFailed("away")))
+    assert news == [True, False, True, False]
+
+
 def test_reads_rely_on_a_cache_only_that_leaves_nothing_out() -> None:
     kind = Kind("example.com/v1", "Thing")
     part = ShardPart(Shard(0, 2))
@@ -277,6 +329,7 @@ async def test_what_leaves_the_part_is_deleted_and_what_enters_it_is_new() -> No
     ]
     assert (informer.wants(thing(uid=uids[True])), informer.wants(thing(uid=uids[False]))) == (True, False)
     assert new_informer().wants(thing(uid=uids[False])), "without a part everything is wanted"
+    assert (informer.store.partial, new_informer().store.partial) == (True, False)
 
 
 async def test_a_kind_that_is_not_streamed_is_remembered_for_all_informers() -> None:

@@ -115,10 +115,13 @@ def test_one_owner_reference_of_a_wrong_shape_does_not_hide_the_others() -> None
     assert record.owner_references == (OwnerReference("v1", "Owner", "o", "u", True),)
 
 
-@pytest.mark.parametrize("odd", [{"labels": {"a": 1}}, {"labels": []}, {"finalizers": "f"}, {"generation": "x"}])
+@pytest.mark.parametrize(
+    "odd", [{"labels": {"a": 1}}, {"labels": []}, {"finalizers": "f"}, {"generation": "x"}, {"ownerReferences": "o"}]
+)
 def test_odd_metadata_counts_as_absent_and_stops_no_other_object(odd: dict[str, Any]) -> None:
     record = decoded(pod(**odd))
     assert (record.name, record.labels, record.finalizers, record.generation) == ("p", None, (), 0)
+    assert record.owner_references == ()
     page = RecordDecoder(POD).page(
         json.dumps({"metadata": {"resourceVersion": "9"}, "items": [pod(**odd), pod(name="good")]}).encode()
     )
@@ -175,6 +178,18 @@ def test_annotations_are_a_copy_of_the_readers_own() -> None:
     record = decoded(pod(annotations={"a": "b"}))
     record.annotations()["a"] = "changed"
     assert record.annotations() == {"a": "b"}
+
+
+def test_a_creation_time_is_read_from_the_body_where_it_can_be() -> None:
+    times = {"2026-01-02T03:04:05Z": "2026-01-02T03:04:05Z", None: "", 7: ""}
+    assert {sent: decoded(pod(creationTimestamp=sent)).creation_timestamp() for sent in times} == times
+    assert decoded(pod()).creation_timestamp() == ""
+
+
+@pytest.mark.parametrize("name", ["metadata", "spec", "status", "data", "get"])
+def test_who_takes_a_record_for_the_object_is_told_where_to_look(name: str) -> None:
+    with pytest.raises(AttributeError, match=f"no '{name}', only metadata .* field_changed"):
+        getattr(decoded(pod()), name)
 
 
 def test_a_record_shows_which_state_of_which_object_it_is_and_no_content() -> None:
