@@ -139,7 +139,7 @@ async def of_pyqwest(stack: AsyncExitStack, url: str, ca: bytes) -> Send:
 
 
 async def of_floor(stack: AsyncExitStack, url: str, ca: bytes) -> Send:
-    port, context, idle = URL(url).port, ssl.create_default_context(cadata=ca.decode()), []
+    port, context, idle = URL(url).port or 443, ssl.create_default_context(cadata=ca.decode()), []
     for _ in range(AT_ONCE):
         opened = await asyncio.get_running_loop().create_connection(Floor, "127.0.0.1", port, ssl=context)
         stack.callback(opened[0].close)

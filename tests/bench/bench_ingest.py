@@ -17,7 +17,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -175,7 +175,7 @@ def resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
-CLIENTS: dict[str, Callable[[str, int], Awaitable[Measured]]] = {
+CLIENTS: dict[str, Callable[[str, int], Coroutine[Any, Any, Measured]]] = {
     "kopylite": kopylite,
     "kubernetes_asyncio": kubernetes_asyncio_dicts,
 }
@@ -229,7 +229,7 @@ def main() -> None:
     if options.feed:
         asyncio.run(feed(options.events, options.size, options.distinct))
     elif options.client:
-        found = asyncio.run(CLIENTS[options.client](options.url, options.events))  # type: ignore[arg-type]
+        found = asyncio.run(CLIENTS[options.client](options.url, options.events))
         print(json.dumps({"per_second": found.per_second, "cpu": found.cpu}))
     elif options.url:
         asyncio.run(memory(options.url, options.distinct))

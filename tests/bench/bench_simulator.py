@@ -73,7 +73,7 @@ async def all_pods(one: Connection, count: int) -> bool:
 
 
 async def all_ready(one: Connection, count: int) -> bool:
-    myapps = (await one.get(MYAPPS))["items"]
+    myapps: list[dict[str, dict[str, int]]] = (await one.get(MYAPPS))["items"]
     return sum(myapp.get("status", {}).get("readyReplicas", 0) for myapp in myapps) >= count
 
 

@@ -25,7 +25,7 @@ import sys
 import threading
 import time
 import tracemalloc
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -100,9 +100,8 @@ def deployment(number: int) -> dict[str, Any]:
         "imagePullPolicy": "IfNotPresent", "resources": {}, "terminationMessagePath": "/dev/termination-log",
         "terminationMessagePolicy": "File",
     }  # fmt: skip
-    named = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata(number, 1000 + number)}
-    named["metadata"]["labels"] = {"app": f"app-{number}"}
-    return named | {"spec": spec, "status": {}}
+    labelled = metadata(number, 1000 + number) | {"labels": {"app": f"app-{number}"}}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": labelled, "spec": spec, "status": {}}
 
 
 @asynccontextmanager
@@ -291,7 +290,7 @@ def queue() -> float:
     return (time.process_time() - began) / 5000
 
 
-STEPS: dict[str, Callable[[Calls | Cpu], Awaitable[float]]] = {
+STEPS: dict[str, Callable[[Calls | Cpu], Coroutine[Any, Any, float]]] = {
     "read": read, "event": event, "unchanged": unchanged, "reconcile": reconcile, "request": request,
 }  # fmt: skip
 YARDSTICKS: dict[str, Callable[[], float]] = {"read": loads, "event": loads, "unchanged": loads, "reconcile": queue}

@@ -20,7 +20,7 @@ from kopylite.devcluster.cluster import Cluster
 from kopylite.metrics import Metrics
 from kopylite.objects import Kind, Shard, Unstructured
 from kopylite.testing import EmbeddedCluster, EnvTest
-from tests.conftest import require_real_server
+from tests.machine import require_real_server
 from tests.operators import eventually
 
 CONFIG_MAP = Kind("v1", "ConfigMap", plural="configmaps", namespaced=True)

@@ -15,7 +15,7 @@ from kopylite.client.schemas import Schemas
 from kopylite.errors import Conflict
 from kopylite.objects import CustomResource, Kind, ObjectKey, Unstructured, list_map
 from kopylite.testing import Cluster, EnvTest
-from samples.bucket.operator import Bucket, BucketStatus
+from samples.bucket.operator import Bucket, BucketSpec, BucketStatus
 from samples.myapp.operator import MyApp, MyAppSpec
 from tests.operators import eventually
 
@@ -251,8 +251,7 @@ async def test_a_service_keeps_its_addresses(client: Client, namespace: str, by_
     operator = Operator(client, SERVICE, namespace)
     created = await operator.run(spec(selector=LABELS, type="NodePort", ports=[{"port": 80}]), CREATED, UNCHANGED)
     operator.restart()
-    ports = [{"port": 80}, {"port": 81, "name": "more"}]
-    ports[0]["name"] = "web"
+    ports = [{"port": 80, "name": "web"}, {"port": 81, "name": "more"}]
     stored = await operator.run(
         spec(selector=LABELS, type="NodePort", ports=ports), UPDATED, UNCHANGED, by_patch=by_patch
     )
@@ -383,7 +382,7 @@ async def test_a_second_status_from_the_same_read_is_no_conflict_with_the_first(
     cluster: Cluster, client: Client, namespace: str, kind: Any
 ) -> None:
     await cluster.install_crds(Bucket)
-    read: Any = await client.create(Bucket(metadata={"name": "web", "namespace": namespace}))
+    read: Any = await client.create(Bucket(metadata={"name": "web", "namespace": namespace}, spec=BucketSpec()))
     if kind is BUCKET:
         read = await client.live.get(BUCKET, read)
     await client.patch_status(read, {"conditions": [condition("Mine")], "url": "a"})
@@ -400,7 +399,7 @@ async def test_a_second_status_from_the_same_read_is_no_conflict_with_the_first(
 
 async def test_a_model_clears_and_shrinks_and_exact_is_exact(cluster: Cluster, client: Client, namespace: str) -> None:
     await cluster.install_crds(Bucket)
-    bucket = await client.create(Bucket(metadata={"name": "web", "namespace": namespace}))
+    bucket = await client.create(Bucket(metadata={"name": "web", "namespace": namespace}, spec=BucketSpec()))
     bucket = await client.patch_status(bucket, {"url": "a", "conditions": [condition("Mine"), condition("Theirs")]})
     bucket = await client.patch_status(bucket, BucketStatus(url=None))
     assert bucket.status.url is None

@@ -29,10 +29,10 @@ async def client() -> AsyncIterator[Client]:
 
 def workload(kind: str, name: str, *, version: str = "apps/v1", image: str = "nginx:1", **spec: Any) -> Unstructured:
     labels = {"app": name}
-    container = {"name": "main", "image": image}
-    template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
+    pod: dict[str, object] = {"containers": [{"name": "main", "image": image}]}
+    template = {"metadata": {"labels": labels}, "spec": pod}
     if kind == "Job":
-        template["spec"]["restartPolicy"] = "Never"
+        pod["restartPolicy"] = "Never"
     else:
         spec["selector"] = {"matchLabels": labels}
     metadata = {"name": name, "namespace": "default"}

@@ -15,6 +15,7 @@ from typing import Any
 import anyio
 import pytest
 from aiohttp import web
+from anyio.streams.tls import TLSAttribute
 
 from kopylite import App, Context, Denied, Kind, Request, Review, Unstructured
 from kopylite.client import Client, load_config
@@ -236,5 +237,6 @@ async def served_certificate(address: str) -> bytes:
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     stream = await anyio.connect_tcp(host, int(port), ssl_context=context, tls_standard_compatible=False)
     async with stream:
-        found: bytes = stream.extra(anyio.streams.tls.TLSAttribute.peer_certificate_binary)
-        return found
+        found = stream.extra(TLSAttribute.peer_certificate_binary)
+    assert found is not None, "there was no certificate to compare"
+    return found
