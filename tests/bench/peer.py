@@ -6,10 +6,17 @@ one JSON line when COUNT different keys have been reconciled (in spin: each SPIN
 
 from __future__ import annotations
 
+import sys
+
+if __name__ == "__main__":  # as `python -m kopylite run peer:app`, which loads this file once more, by its name
+    from kopylite.cli import main
+
+    sys.argv[0] = "kopylite"
+    raise SystemExit(main(["run", "peer:app", "--metrics-address=off", "--health-address=off", "--log-level=warning"]))
+
 import collections
 import json
 import os
-import sys
 
 from pydantic import BaseModel
 
@@ -94,9 +101,3 @@ async def spin(ctx: Context, request: Request) -> Result | None:
 
 reconcile = {"work": work, "noop": noop, "spin": spin}[MODE]
 app.reconciler(MyApp, owns=[Deployment] if MODE == "work" else [], workers=WORKERS)(reconcile)
-
-if __name__ == "__main__":
-    from kopylite.cli import main
-
-    sys.argv[0] = "kopylite"
-    raise SystemExit(main(["run", "peer:app", "--metrics-address=off", "--health-address=off", "--log-level=warning"]))
