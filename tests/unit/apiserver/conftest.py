@@ -66,7 +66,7 @@ class Api:
         return await self.create(CONFIG_MAPS, {"metadata": metadata, **fields})
 
     async def watch(self, target: str, **headers: str) -> Events:
-        response = await self.respond("GET", target, **headers)
+        response = await self.respond("GET", target, user=ADMIN, **headers)
         assert response.stream is not None, response.body
         return Events(response)
 

@@ -41,7 +41,8 @@ def test_the_graph_holds_exactly_the_references_of_what_is_stored(
     steps: list[tuple[str, dict[str, bool] | None]],
 ) -> None:
     """After any creates, updates and (None) deletes."""
-    graph, stored = OwnerGraph(), {}
+    graph = OwnerGraph()
+    stored: dict[str, StoredObject] = {}
     for uid, owners in steps:
         item, before = Item("configmaps", f"ns/{uid}"), stored.pop(uid, None)
         if owners is not None:

@@ -30,9 +30,18 @@ def do_apply(live: Object | None, config: Object, manager: str, now: str = T1, *
     return apply(live, config, schema=schema, manager=manager, api_version="v1", subresource="", now=now, force=force)
 
 
-def do_update(live: Object | None, new: Object, manager: str, now: str = T1, **options: Any) -> Object:
-    options = {"schema": CONFIG_MAP, "api_version": "v1", "subresource": ""} | options
-    update_managed_fields(new, live, manager=manager, now=now, **options)
+def do_update(
+    live: Object | None,
+    new: Object,
+    manager: str,
+    now: str = T1,
+    *,
+    subresource: str = "",
+    reset: tuple[str, ...] = (),
+) -> Object:
+    update_managed_fields(
+        new, live, schema=CONFIG_MAP, manager=manager, api_version="v1", subresource=subresource, now=now, reset=reset
+    )
     return new
 
 

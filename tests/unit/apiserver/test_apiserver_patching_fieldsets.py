@@ -16,7 +16,7 @@ def test_union_intersection_and_difference() -> None:
 
 
 def test_a_parent_taken_away_leaves_its_children() -> None:
-    both = {"f:spec": {".": {}, "f:a": {}}}
+    both: sets.Fields = {"f:spec": {".": {}, "f:a": {}}}
     assert sets.difference(both, {"f:spec": {}}) == {"f:spec": {"f:a": {}}}
     assert sets.difference(both, {"f:spec": {"f:a": {}}}) == {"f:spec": {}}
     assert sets.without_subtrees(both, {"f:spec": {}}) == {}
@@ -27,7 +27,7 @@ def test_membership_survives_a_union_with_a_leaf() -> None:
 
 
 def test_has_and_paths_agree() -> None:
-    fields = {"f:a": {".": {}, "f:b": {}}, "f:c": {"f:d": {}}}
+    fields: sets.Fields = {"f:a": {".": {}, "f:b": {}}, "f:c": {"f:d": {}}}
     listed = list(sets.paths(fields))
     assert listed == [("f:a",), ("f:a", "f:b"), ("f:c", "f:d")]
     assert all(sets.has(fields, path) for path in listed)
@@ -42,12 +42,12 @@ def test_a_path_reads_like_the_servers() -> None:
 
 
 def test_list_elements_are_ordered_by_value_not_by_text() -> None:
-    fields = {sets.key_element([("port", p)]): {} for p in (443, 80, 9)}
+    fields: sets.Fields = {sets.key_element([("port", p)]): {} for p in (443, 80, 9)}
     assert list(sets.ordered(fields)) == ['k:{"port":9}', 'k:{"port":80}', 'k:{"port":443}']
 
 
 def test_a_clients_fields_are_brought_into_normal_form() -> None:
-    document = {"f:spec": {'k:{"b":1,"a":2}': {".": {}}, "x:unknown": {}}}
+    document: sets.Fields = {"f:spec": {'k:{"b":1,"a":2}': {".": {}}, "x:unknown": {}}}
     assert sets.parse(document) == {"f:spec": {'k:{"a":2,"b":1}': {}}}
 
 

@@ -24,13 +24,16 @@ async def text(api: Any, path: str, **headers: str) -> str:
     return str(response.body.decode())
 
 
-def samples(body: str) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
+
+
+def samples(body: str) -> Samples:
     """By name and labels."""
     families = text_string_to_metric_families(body)
     return {(s.name, tuple(sorted(s.labels.items()))): s.value for family in families for s in family.samples}
 
 
-def total(found: Any, name: str, **labels: str) -> float:
+def total(found: Samples, name: str, **labels: str) -> float:
     return sum(value for (n, own), value in found.items() if n == name and labels.items() <= dict(own).items())
 
 

@@ -40,7 +40,7 @@ def test_elements_and_map_values_are_defaulted() -> None:
 
 
 def test_defaults_are_copied_not_shared() -> None:
-    properties = {"p": {"default": {"l": []}}}
+    properties: dict[str, object] = {"p": {"default": {"l": []}}}
     one, two = defaulted({}, properties=properties), defaulted({}, properties=properties)
     one["p"]["l"].append(1)
     assert two == {"p": {"l": []}}

@@ -12,7 +12,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def going(seconds: float, *finalizers: str, manager: str = "", **metadata: Any) -> dict[str, Any]:
-    fields = {f'v:"{each}"': {} for each in finalizers}
+    fields: dict[str, object] = {f'v:"{each}"': {} for each in finalizers}
     metadata = {
         "name": "a",
         "namespace": "ns",

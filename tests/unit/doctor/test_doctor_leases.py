@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -9,13 +10,14 @@ from kopylite.doctor.findings import FindingSeverity
 from kopylite.doctor.leases import absent, judge, shards, twice
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+NO_LABELS: Mapping[str, str] = {}
 
 
-def lease(holder: str = "pod-1_x", ago: float | None = 3, duration: int = 15, **labels: str) -> dict[str, Any]:
-    spec: dict[str, Any] = {"holderIdentity": holder, "leaseDurationSeconds": duration}
+def lease(holder: str = "pod-1_x", ago: float | None = 3, labels: Mapping[str, str] = NO_LABELS) -> dict[str, Any]:
+    spec: dict[str, Any] = {"holderIdentity": holder, "leaseDurationSeconds": 15}
     if ago is not None:
         spec["renewTime"] = (NOW - timedelta(seconds=ago)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    return {"metadata": {"name": "l", "namespace": "ns", "labels": labels}, "spec": spec}
+    return {"metadata": {"name": "l", "namespace": "ns", "labels": dict(labels)}, "spec": spec}
 
 
 @pytest.mark.parametrize(
@@ -48,8 +50,8 @@ def test_a_lease_that_is_held_or_was_never_needed_is_no_finding(obj: dict[str, A
 def test_one_name_for_two_apps_and_two_numbers_of_shards() -> None:
     assert len(list(twice(["a", "b", "a"]))) == 1
     assert "kind: Lease" in absent("a", "ns").fix
-    of = "kopylite.dev/shards-of"
-    eight = lease(**{of: "app", "kopylite.dev/shard-count": "8"})
-    four = lease(**{of: "app", "kopylite.dev/shard-count": "4"})
+    of_eight = {"kopylite.dev/shards-of": "app", "kopylite.dev/shard-count": "8"}
+    of_four = of_eight | {"kopylite.dev/shard-count": "4"}
+    eight, four = lease(labels=of_eight), lease(labels=of_four)
     assert len(list(shards([eight, four]))) == 1
-    assert list(shards([eight, eight, lease("", **{of: "app", "kopylite.dev/shard-count": "4"}), lease()])) == []
+    assert list(shards([eight, eight, lease("", labels=of_four), lease()])) == []

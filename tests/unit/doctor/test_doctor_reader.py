@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -18,8 +19,8 @@ POD = Kind("v1", "Pod", "pods", True)
 class Lists:
     """Answers paths; of lists in pages."""
 
-    def __init__(self, count: int = 0, **paths: Any) -> None:
-        self.count, self.paths = count, paths
+    def __init__(self, count: int = 0, paths: Mapping[str, object] | None = None) -> None:
+        self.count, self.paths = count, paths or {}
         self.asked: list[ApiRequest] = []
 
     async def request(self, request: ApiRequest, *, timeout: float | None = None) -> ApiResponse:
@@ -64,7 +65,7 @@ async def test_only_the_namespaces_that_are_asked_for_are_looked_into() -> None:
 
 async def test_what_is_forbidden_says_which_right_is_missing() -> None:
     refused = answer(403, reason="Forbidden", message="no")
-    reader = Reader(Lists(**{"/api/v1/pods": refused, "/api/v1/namespaces/ns/pods/a": refused}), (), 10, 1.0)
+    reader = Reader(Lists(paths={"/api/v1/pods": refused, "/api/v1/namespaces/ns/pods/a": refused}), (), 10, 1.0)
     for read, verb in ((reader.all(POD), "list"), (reader.find(POD, "a", "ns"), "get")):
         with pytest.raises(NotAllowed) as raised:
             await read
@@ -107,13 +108,13 @@ SERVED = {
     ],
 )
 async def test_a_resource_is_found_by_what_people_call_it(word: str, kind: str) -> None:
-    found = await find_kind(Reader(Lists(**SERVED), (), 10, 1.0), word)
+    found = await find_kind(Reader(Lists(paths=SERVED), (), 10, 1.0), word)
     assert f"{found.api_version} {found.plural} {found.namespaced}" == kind
 
 
 async def test_one_that_is_not_there_is_an_error_and_one_behind_a_dead_group_another() -> None:
     with pytest.raises(KindNotFound, match=r"no resource 'nothing\.x\.io'"):
-        await find_kind(Reader(Lists(**SERVED), (), 10, 1.0), "nothing.x.io")
+        await find_kind(Reader(Lists(paths=SERVED), (), 10, 1.0), "nothing.x.io")
     with pytest.raises(KopyliteError) as raised:
-        await find_kind(Reader(Lists(**SERVED), (), 10, 1.0), "things.dead.io")
+        await find_kind(Reader(Lists(paths=SERVED), (), 10, 1.0), "things.dead.io")
     assert not isinstance(raised.value, KindNotFound)

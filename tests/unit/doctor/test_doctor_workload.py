@@ -21,7 +21,7 @@ def deployment(replicas: int = 1, ready: int = 1, strategy: str = "Recreate", **
     }
 
 
-ELECTS = {"args": ["run", "shop:app", "--leader-elect"]}
+ELECTS = ["run", "shop:app", "--leader-elect"]
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ ELECTS = {"args": ["run", "shop:app", "--leader-elect"]}
         ),
         (deployment(0, 0), "has no replicas", FindingSeverity.WARNING),
         (deployment(1, 0), "none of its 1 pods is ready", FindingSeverity.ERROR),
-        (deployment(3, 1, **ELECTS), "1 of its 3 pods are ready", FindingSeverity.WARNING),
+        (deployment(3, 1, args=ELECTS), "1 of its 3 pods are ready", FindingSeverity.WARNING),
     ],
 )
 def test_a_deployment_that_is_not_well_is_told_of(obj: dict[str, Any], says: str, severity: FindingSeverity) -> None:
@@ -45,7 +45,7 @@ def test_a_deployment_that_is_not_well_is_told_of(obj: dict[str, Any], says: str
 
 @pytest.mark.parametrize(
     "obj",
-    [deployment(), deployment(2, 2, "RollingUpdate", **ELECTS),
+    [deployment(), deployment(2, 2, "RollingUpdate", args=ELECTS),
      deployment(2, 2, "RollingUpdate", env=[{"name": "KOPYLITE_LEADER_ELECT", "value": "true"}])],
 )  # fmt: skip
 def test_one_that_is_well_is_no_finding(obj: dict[str, Any]) -> None:
