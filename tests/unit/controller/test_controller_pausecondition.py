@@ -38,7 +38,8 @@ class World:
     async def patch_status(self, obj: Unstructured, status: dict[str, Any]) -> None:
         assert obj is self.obj
         self.written.append(status)
-        obj["status"] = {**(obj.get("status") if isinstance(obj.get("status"), dict) else {}), **status}
+        before = obj.get("status")
+        obj["status"] = {**(before if isinstance(before, dict) else {}), **status}
 
     async def play(self) -> Result | None:
         world = self

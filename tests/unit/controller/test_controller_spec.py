@@ -29,8 +29,9 @@ class Operator:
 async def configured(setting: str, ctx: Context, request: Request) -> None: ...
 
 
-def spec(**options: Any) -> ControllerSpec:
-    return ControllerSpec(**{"name": "widget", "kind": WIDGET, "reconcile": reconcile} | options)
+def spec(name: Any = "widget", kind: Any = WIDGET, reconcile: Any = reconcile, **options: Any) -> ControllerSpec:
+    """Of whatever somebody may pass."""
+    return ControllerSpec(name=name, kind=kind, reconcile=reconcile, **options)
 
 
 @pytest.mark.parametrize(

@@ -107,13 +107,15 @@ def test_nothing_is_kept_of_an_object_that_is_gone_and_what_is_no_result_is_hand
     objects = {A: Unstructured(metadata={"name": "a", "uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z"})}
     ticks = Ticks(Timer(every=10.0, jitter=0.0), objects.get, clock := VirtualClock())
 
+    later = cast("Result", "later")
+
     async def careless(ctx: Context, request: Request) -> Result:
-        return cast("Result", "later")
+        return later
 
     async def main() -> None:
         tick = ticks.around(careless)
         ctx = Context(Environment("tick", cast("Client", None), clock=clock), A)
-        assert await tick(ctx, A) == "later", "for whoever complains of it"
+        assert await tick(ctx, A) is later, "for whoever complains of it"
         assert len(ticks.schedule) == 1
         objects.clear()
         assert await tick(ctx, A) is None

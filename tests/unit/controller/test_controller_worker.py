@@ -455,7 +455,7 @@ def test_a_result_whose_repr_fails_is_an_error_of_its_run(bench: Bench, caplog: 
     results: list[Any] = [Unspeakable()]
 
     async def behaviour(ctx: Context, request: Request) -> Result | None:
-        return results.pop() if results else None  # type: ignore[no-any-return]
+        return results.pop() if results else None
 
     bench.play(behaviour, once(A, then=1.0))
     assert bench.notes.results == ["error", "success"]

@@ -77,4 +77,4 @@ def test_a_condition_is_written_like_any_other_clients() -> None:
         "lastTransitionTime": "2026-01-31T00:00:00Z",
     }
     with pytest.raises(ValidationError):
-        Condition(type="Ready", status="Maybe")  # type: ignore[arg-type]
+        Condition(type="Ready", status="Maybe")

@@ -91,9 +91,9 @@ def test_a_field_takes_texts_and_whole_numbers_only(value: Any) -> None:
 
 
 def test_python_may_pass_numbers() -> None:
-    assert to_wire(Limits(cpu=1.5)) == {"cpu": "1500m"}  # type: ignore[arg-type]
+    assert to_wire(Limits(cpu=1.5)) == {"cpu": "1500m"}
     with pytest.raises(ValidationError):
-        Limits(cpu=[])  # type: ignore[arg-type]
+        Limits(cpu=[])
 
 
 @pytest.mark.parametrize(

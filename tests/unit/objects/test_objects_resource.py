@@ -60,8 +60,8 @@ def test_a_new_object_knows_its_kind_and_has_an_empty_status() -> None:
 
 
 def test_the_constructor_takes_wire_names_and_python_names() -> None:
-    by_wire = WebApp(spec={"image": "x", "maxReplicas": 2})  # type: ignore[arg-type]
-    by_python = WebApp(spec={"image": "x", "max_replicas": 2})  # type: ignore[arg-type]
+    by_wire = WebApp(spec={"image": "x", "maxReplicas": 2})
+    by_python = WebApp(spec={"image": "x", "max_replicas": 2})
     assert by_wire.spec == by_python.spec == AppSpec(image="x", max_replicas=2)
 
 
