@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +34,7 @@ class MemoryStore:
         self.partial = False
         self.version = "0"
         self.waits: list[str] = []
-        self.on_wait = lambda: None
+        self.on_wait: Callable[[], None] = lambda: None
 
     def see(self, obj: Mapping[str, Any]) -> None:
         """Apply the event of an object."""

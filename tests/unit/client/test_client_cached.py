@@ -295,7 +295,7 @@ async def test_the_status_of_a_librarys_model_is_told_from_what_was_read(world: 
     read = await world.client.live.get(V1Deployment, "a", namespace="shop")
     assert read.status is not None
     assert await world.client.patch_status(read, read.status) is read  # type: ignore[arg-type]
-    read.status.replicas = None
+    read.status.replicas = None  # type: ignore[assignment]  # the library clears so, and says int all the same
     read.status.ready_replicas = 2
     stored = await world.client.patch_status(read, read.status)  # type: ignore[arg-type]
     assert json.loads(world.server.sent[-1].body or b"")[1:] == [

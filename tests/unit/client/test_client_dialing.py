@@ -189,7 +189,8 @@ def test_a_handshake_that_does_not_end_is_given_up() -> None:
 
 
 def test_a_connection_that_waits_for_too_long_is_closed_and_another_is_opened() -> None:
-    clock, ended = VirtualClock(), []
+    clock = VirtualClock()
+    ended: list[float] = []
 
     async def act(received: Received, writer: asyncio.StreamWriter) -> None:
         writer.write(answer())

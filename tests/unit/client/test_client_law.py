@@ -16,7 +16,7 @@ from kopylite.objects import Kind, Unstructured
 from tests.unit.client.memory import MemoryServer
 
 CM = Kind("v1", "ConfigMap")
-BAD: list[Any] = [math.nan, -math.inf, iter([1]), (n for n in ()), datetime(2026, 1, 1), SecretStr("s3cret"), object()]
+BAD: list[Any] = [math.nan, -math.inf, iter([1]), (n for n in [1]), datetime(2026, 1, 1), SecretStr("s3cret"), object()]
 
 
 def config_map(value: Any = "1") -> Unstructured:

@@ -107,7 +107,7 @@ async def test_patch_options_reach_the_server(client: LiveClient, server: Memory
 
 async def test_a_failed_test_of_a_json_patch_is_a_conflict(client: LiveClient, server: MemoryServer) -> None:
     refused = ApiResponse(422, {}, b'{"kind":"Status","reason":"Invalid","message":"the server rejected","code":422}')
-    steps = [{"op": "test", "path": "/a", "value": 1}, {"op": "remove", "path": "/a"}]
+    steps: list[dict[str, object]] = [{"op": "test", "path": "/a", "value": 1}, {"op": "remove", "path": "/a"}]
     server.answers = [refused]
     with pytest.raises(Conflict):
         await client.patch(CM, "a", steps, namespace="shop", type="json")

@@ -13,7 +13,7 @@ import trustme
 from kopylite.client.oidc import oidc_provider
 from kopylite.errors import KubeconfigError
 from kopylite.testing.clock import VirtualClock
-from tests.unit.client.scripted import Received, ScriptedServer, answer, reset
+from tests.unit.client.scripted import Act, Received, ScriptedServer, answer, reset
 
 LATER = 4102444800  # the year 2100
 
@@ -27,9 +27,7 @@ def config(url: str = "https://127.0.0.1:9", **more: str) -> dict[str, str]:
     return {"idp-issuer-url": url, "client-id": "me", "refresh-token": "refresh", **more}
 
 
-def provider(
-    url: Callable[[], str], tokens: dict[str, str], accepted: str = "Basic bWU6aHVzaA=="
-) -> Callable[..., object]:
+def provider(url: Callable[[], str], tokens: dict[str, str], accepted: str = "Basic bWU6aHVzaA==") -> Act:
     """A script of an OpenID Connect provider that knows the client by its header, or (accepted "") by the form."""
 
     async def serve(received: Received, writer: asyncio.StreamWriter) -> None:
@@ -55,7 +53,8 @@ async def test_a_token_is_used_while_it_lasts() -> None:
 
 @pytest.mark.parametrize("accepted", ["Basic bWU6aHVzaA==", ""])
 async def test_a_token_that_has_ended_is_renewed(accepted: str, caplog: pytest.LogCaptureFixture) -> None:
-    clock, urls = VirtualClock(), []
+    clock = VirtualClock()
+    urls: list[str] = []
     expires = clock.now().timestamp() + 100
     tokens = {"id_token": jwt(expires), "refresh_token": "next"}
     async with ScriptedServer(provider(lambda: urls[0], tokens, accepted)) as server:
@@ -101,7 +100,7 @@ async def test_the_provider_is_verified_with_and_without_an_authority_of_its_own
         (b"SSH-2.0\r\n\r\n", "no answer from the provider"),
     ],
 )
-async def test_whatever_the_provider_answers_is_a_documented_error(script: object, message: str) -> None:
+async def test_whatever_the_provider_answers_is_a_documented_error(script: bytes | Act, message: str) -> None:
     async with ScriptedServer(script) as server:
         with pytest.raises(KubeconfigError, match=f"file: .*{message}") as caught:
             await oidc_provider(config(server.url), "file").fetch()

@@ -71,5 +71,6 @@ def test_a_long_answer_may_take_for_ever_if_it_does_not_fall_silent() -> None:
 
 def test_a_time_for_everything_is_one_whatever_comes() -> None:
     patience = Timeouts(begin=60.0, silence=30.0)
-    assert read(*[4.0, b"x" * SLOWEST_RATE] * 5, total=True)[1] == 10.0
-    assert read(*[4.0, b"x"] * 5, total=True, patience=patience)[1] == 10.0
+    full, thin = (4.0, b"x" * SLOWEST_RATE), (4.0, b"x")
+    assert read(*full * 5, total=True)[1] == 10.0
+    assert read(*thin * 5, total=True, patience=patience)[1] == 10.0

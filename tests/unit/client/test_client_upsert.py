@@ -3,7 +3,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from pydantic import BaseModel
@@ -54,7 +54,7 @@ class World:
         """A new process: no memory of what was sent."""
         self.client = Client(self.server)
 
-    async def run(self, mutate: Callable[[Any], object], *outcomes: Outcome, **params: Any) -> Unstructured:
+    async def run(self, mutate: Callable[[Unstructured], None], *outcomes: Outcome, **params: Any) -> Unstructured:
         """Upsert once per expected outcome."""
         for outcome in outcomes:
             obj, done = await self.client.create_or_update(DEPLOYMENT, KEY, mutate, **params)
@@ -116,8 +116,13 @@ async def test_an_element_that_the_server_adds_to_a_list_and_the_wish_takes_out_
 
 async def test_after_a_write_the_same_wish_is_not_compared_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     await world.run(spec(selector={"app": "web"}, replicas=2), CREATED)
-    merge, merged = Overlay.merge, []
-    monkeypatch.setattr(Overlay, "merge", lambda *args: merged.append(args) or merge(*args))
+    merge, merged = Overlay.merge, list[object]()
+
+    def noted(*args: Any) -> Any:
+        merged.append(args)
+        return merge(*args)
+
+    monkeypatch.setattr(Overlay, "merge", noted)
     await world.run(spec(replicas=2, selector={"app": "web"}), UNCHANGED)  # in whatever order
     assert not merged
 
@@ -152,7 +157,8 @@ async def test_after_a_restart_managed_fields_say_what_was_named_before(world: W
     world.restart()
     await world.run(spec(containers=CONTAINERS), UNCHANGED)
     assert world.stored["spec"]["paused"], "a server that does not say whose fields these are"
-    mine, another = {"f:spec": {"f:paused": {}}}, {"f:spec": {"f:minReadySeconds": {}}}
+    mine: dict[str, object] = {"f:spec": {"f:paused": {}}}
+    another: dict[str, object] = {"f:spec": {"f:minReadySeconds": {}}}
     world.stored["metadata"]["managedFields"] = [
         {"manager": "kopylite-upsert", "operation": "Update", "fieldsV1": mine},
         {"manager": "kopylite", "operation": "Update", "fieldsV1": another},
@@ -320,7 +326,7 @@ async def test_an_async_shape_is_refused(world: World) -> None:
     async def mutate(obj: Unstructured) -> None: ...
 
     with pytest.raises(UsageError, match="plain function"):
-        await world.run(mutate, CREATED)
+        await world.run(cast("Callable[[Unstructured], None]", mutate), CREATED)
 
 
 async def test_a_dry_run_is_not_remembered(world: World) -> None:
