@@ -5,7 +5,6 @@ Carries out what `candidate.py` decides. It holds nothing global: N of them in o
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
@@ -18,17 +17,15 @@ from kopylite.errors import AlreadyExists, ApiError, Conflict, Forbidden, Kopyli
 from kopylite.leaderelection.candidate import Candidate
 from kopylite.leaderelection.fence import Fence
 from kopylite.leaderelection.lease import Lease
-from kopylite.leaderelection.observer import ElectionObserver, LeaseChange
+from kopylite.leaderelection.observer import ElectionObserver
 from kopylite.leaderelection.requests import LeaseRequests
 from kopylite.leaderelection.settings import LeaseSettings
-from kopylite.troubleshooting import Trouble
+from kopylite.leaderelection.term import Term
 
 logger = logging.getLogger("kopylite.leaderelection")
 
 # Tries to give a Lease back while others write to it.
 RELEASES = 3
-# How often it is told of leader work that does not end, in seconds.
-OVERDUE = 5.0
 
 Lead = Callable[[], Awaitable[None]]
 """What only the leader runs. It is cancelled when the lease is lost; when it returns, the lease is given back."""
@@ -83,12 +80,8 @@ class Elector:
         self._told_holder: str | None = None
         self._problem = ""
         self._reached = 0.0
-        # Of the present term: whether its work has ended by itself, why it is lost, and since when its work goes on so.
-        self._in_order = False
-        self._lost_why = ""
-        self._lost_at: float | None = None
         self._abandoned = False
-        self._reminder: asyncio.TimerHandle | None = None
+        self._term: Term | None = None
 
     @property
     def leading(self) -> bool:
@@ -113,7 +106,7 @@ class Elector:
     @property
     def overdue(self) -> float:
         """For how many seconds work of a leader that has lost its lease has been going on; 0: there is none."""
-        return 0.0 if self._lost_at is None else self._clock.elapsed() - self._lost_at
+        return 0.0 if self._term is None else self._term.overdue
 
     def stop(self) -> None:
         """Campaign no more. A `lead` that runs goes on, and the Lease is renewed, until it returns; so tell it too."""
@@ -225,29 +218,22 @@ class Elector:
         won = candidate.known
         assert won is not None
         self.fence.until = candidate.lead_until
-        self._told_holder, self._in_order, self._lost_why, self._abandoned = None, False, "", False
-        logger.info("lease %s: %s leads", self.settings, candidate.identity)
-        self._observer.changed(won, LeaseChange.TAKEN, f"{candidate.identity} became leader")
+        self._told_holder, self._abandoned = None, False
+        self._term = term = Term(self.settings, candidate.identity, won, self.fence, clock, self._observer)
+        term.begin()
         try:
-            with anyio.CancelScope(deadline=self._deadline()) as term:
+            with term.scope:
+                term.scope.deadline = self._deadline()
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(self._renew, term)
                     tasks.start_soon(self._note_end, term)
                     await lead()
-                    if not term.cancel_called:  # or it has caught its cancellation, and the lease is lost
-                        self._in_order = True
-                        self._observer.changed(won, LeaseChange.GIVEN_BACK, f"{candidate.identity} stopped leading")
-                        await self._observer.ending()
+                    await term.end_in_order()
                     tasks.cancel_scope.cancel()
         finally:
-            self._close_fence()
+            self._term = None
+            term.over()
             candidate.stopped()
-            self._lost_at = None
-            if self._reminder is not None:
-                self._reminder.cancel()
-            if self._lost_why and not self._in_order:
-                logger.warning("lease %s: all leader work has ended", self.settings)
-                self._observer.changed(won, LeaseChange.LOST, f"{candidate.identity} stopped leading: {self._lost_why}")
         await self._give_back()
         if not self._stop.is_set():
             # Whoever has lost it was in trouble: the others first.
@@ -258,7 +244,7 @@ class Elector:
         """`lead_until`, as the event loop counts."""
         return anyio.current_time() + self._candidate.lead_until - self._clock.elapsed()
 
-    async def _renew(self, term: anyio.CancelScope) -> None:
+    async def _renew(self, term: Term) -> None:
         """Renew the Lease until the term ends, and end it when the Lease is lost."""
         candidate, clock, failed = self._candidate, self._clock, False
         while True:
@@ -270,7 +256,7 @@ class Elector:
                 return self._lose(term)
             if not failed:
                 self.fence.until = candidate.lead_until
-                term.deadline = self._deadline()
+                term.scope.deadline = self._deadline()
 
     async def _prolong(self) -> bool:
         """Write the next renewal; if the Lease is another by now, look at it, and once more."""
@@ -279,41 +265,21 @@ class Elector:
         await self._read()
         return not self._candidate.deposed and await self._write()
 
-    async def _note_end(self, term: anyio.CancelScope) -> None:
+    async def _note_end(self, term: Term) -> None:
         """The deadline may come before anything else has noticed, say while a renewal hangs."""
         try:
             await anyio.sleep_forever()
         finally:
-            if term.cancel_called:
+            if term.scope.cancel_called:
                 self._lose(term)
 
-    def _lose(self, term: anyio.CancelScope) -> None:
-        if self._lost_why:
-            return  # more than one finds it, as a renewal that does not heed its cancellation
+    def _lose(self, term: Term) -> None:
         why = f"it was not renewed for {self.settings.renew_deadline:g} s"
         if self._candidate.deposed:
             why = f"it names {self.holder or 'nobody'} now"
         elif self._problem:
             why = f"{why} ({self._problem})"
-        self._lost_why = why
-        self._close_fence()
-        term.cancel()
-        if self._in_order:  # which has been told, and stays so
-            return logger.info("lease %s is lost: %s. Leader work had ended before", self.settings, why)
-        self._lost_at = self._clock.elapsed()
-        logger.warning("lease %s is lost: %s. Leader work is cancelled. See %s", self.settings, why, Trouble.LOST_LEASE)
-        self._reminder = asyncio.get_running_loop().call_later(OVERDUE, self._tell_overdue)
-
-    def _tell_overdue(self) -> None:
-        logger.error(
-            "lease %s was lost %.0f s ago, and leader work goes on: some of it does not heed its cancellation. "
-            "Its writes through ctx.client are refused; what else it does is not. Liveness fails. See %s",
-            *(self.settings, self.overdue, Trouble.LOST_LEASE),
-        )
-        self._reminder = asyncio.get_running_loop().call_later(OVERDUE, self._tell_overdue)
-
-    def _close_fence(self) -> None:
-        self.fence.until = min(self.fence.until, self._clock.elapsed())
+        term.lose(why)
 
     # Requests
 
@@ -340,7 +306,8 @@ class Elector:
         self._problem = text
 
     async def _read(self) -> None:
-        self._candidate.saw(await self._requests.get(self.settings.name), self._clock.elapsed())
+        found = await self._requests.get(self.settings.name)
+        self._candidate.saw(found, self._clock.elapsed())
 
     async def _write(self) -> bool:
         """Write what makes us leader, or keeps us one. False: the Lease is another than was known."""
@@ -372,7 +339,8 @@ class Elector:
             logger.warning(
                 "lease %s is left to run out: a write has ended without an answer %.1f s ago, and the server may "
                 "carry it out yet",
-                *(self.settings, doubt),
+                self.settings,
+                doubt,
             )
             return
         problem: object = "no answer in time"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from kopylite.leaderelection.elector import OVERDUE
 from kopylite.leaderelection.observer import LeaseChange
+from kopylite.leaderelection.term import OVERDUE
 from kopylite.testing.clock import VirtualClock
 from tests.unit.leaderelection.leaseserver import LATE, LeaseServer
 from tests.unit.leaderelection.process import Process, leading, played, renewed, until
