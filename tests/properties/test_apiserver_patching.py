@@ -42,26 +42,21 @@ plain_objects = st.dictionaries(
 )
 
 
+def named_elements(
+    names: str, low: int, high: int, **optional: st.SearchStrategy[Any]
+) -> st.SearchStrategy[list[dict[str, Any]]]:
+    """Lists whose elements have a name each, of one letter, and no two the same."""
+    elements: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+        {"name": st.sampled_from(names)}, optional=optional
+    )
+    return st.lists(elements, min_size=low, max_size=high, unique_by=lambda element: str(element["name"]))
+
+
 def pods_with(low: int) -> st.SearchStrategy[dict[str, Any]]:
     """Pods whose lists and maps have at least `low` elements."""
-    containers = st.lists(
-        st.fixed_dictionaries(
-            {"name": st.sampled_from("abc")},
-            optional={
-                "image": st.sampled_from(["x", "y"]),
-                "args": st.lists(st.sampled_from("12"), min_size=low, max_size=2),
-                "env": st.lists(
-                    st.fixed_dictionaries({"name": st.sampled_from("AB")}, optional={"value": st.sampled_from("12")}),
-                    min_size=low,
-                    max_size=2,
-                    unique_by=lambda e: e["name"],
-                ),
-            },
-        ),
-        min_size=low,
-        max_size=3,
-        unique_by=lambda c: c["name"],
-    )
+    env = named_elements("AB", low, 2, value=st.sampled_from("12"))
+    args = st.lists(st.sampled_from("12"), min_size=low, max_size=2)
+    containers = named_elements("abc", low, 3, image=st.sampled_from(["x", "y"]), args=args, env=env)
     return st.builds(
         lambda spec, labels, finalizers: {
             "apiVersion": "v1",
@@ -231,7 +226,10 @@ def test_every_field_has_an_owner(first: dict[str, Any], steps: list[tuple[str, 
 @given(pods, pods)
 def test_field_sets_obey_the_algebra_of_sets(one: dict[str, Any], other: dict[str, Any]) -> None:
     a, b = field_set(one, TOPOLOGY), field_set(other, TOPOLOGY)
-    members = lambda fields: set(fieldsets.paths(fields))  # noqa: E731
+
+    def members(fields: fieldsets.Fields) -> set[tuple[str, ...]]:
+        return set(fieldsets.paths(fields))
+
     assert members(fieldsets.union(a, b)) == members(a) | members(b)
     assert members(fieldsets.intersection(a, b)) == members(a) & members(b)
     assert members(fieldsets.difference(a, b)) == members(a) - members(b)

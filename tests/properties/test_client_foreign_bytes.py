@@ -64,7 +64,10 @@ def kubeconfigs(draw: st.DrawFn) -> bytes:
     )
     user = some(**{"token": text, "username": text, "exec": executed, "auth-provider": documents, "as": text})
     context = some(cluster=st.just("x"), user=st.just("x"), namespace=text)
-    section = lambda kind, like: st.lists(some(**{"name": st.just("x"), kind: like}), max_size=2) | documents  # noqa: E731
+
+    def section(kind: str, like: Any) -> Any:
+        return st.lists(some(**{"name": st.just("x"), kind: like}), max_size=2) | documents
+
     document = some(
         clusters=section("cluster", cluster), users=section("user", user), contexts=section("context", context),
         **{"current-context": st.just("x"), "kind": st.just("Config")},

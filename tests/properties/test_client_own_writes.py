@@ -29,6 +29,7 @@ VERBS = (
     "evict",
 )  # fmt: skip
 KEYS = [ObjectKey("shop", "a"), ObjectKey("else", "b")]
+Step = tuple[Any, ...]  # what is done, and with what
 
 
 class Model:
@@ -294,14 +295,14 @@ class Bench:
 fates = st.one_of(st.just("ok"), st.sampled_from(FATES))
 write = st.tuples(st.just("write"), st.sampled_from(VERBS), st.sampled_from(KEYS), fates)
 # Objects that are there, that hold finalizers, that are on their way out: verbs do different things to them.
-PRELUDES = [[], ["create"], ["create", "mark"], ["create", "mark", "delete"]]
-preludes = st.builds(
-    lambda verbs, key: [("write", verb, key, "ok") for verb in verbs] + [("bookmark", "shop"), ("bookmark", "")],
-    st.sampled_from(PRELUDES),
-    st.sampled_from(KEYS),
-)
-scripts = st.builds(lambda begin, rest: begin + rest, preludes, st.lists(st.deferred(lambda: steps), max_size=12))
-steps = st.one_of(
+PRELUDES: list[list[str]] = [[], ["create"], ["create", "mark"], ["create", "mark", "delete"]]
+
+
+def prelude(verbs: list[str], key: ObjectKey) -> list[Step]:
+    return [*(("write", verb, key, "ok") for verb in verbs), ("bookmark", "shop"), ("bookmark", "")]
+
+
+steps: st.SearchStrategy[Step] = st.one_of(
     write,
     write,
     st.tuples(st.just("catch up"), st.sampled_from(["shop", ""]), st.integers(1, 3)),
@@ -311,16 +312,17 @@ steps = st.one_of(
     st.tuples(st.just("somebody else"), st.sampled_from(KEYS)),
     st.tuples(st.just("time"), st.sampled_from([0.5, 3.0])),
 )
+preludes = st.builds(prelude, st.sampled_from(PRELUDES), st.sampled_from(KEYS))
+scripts = st.builds(lambda begin, rest: begin + rest, preludes, st.lists(steps, max_size=12))
 
 
-LAST_FINALIZER = [("write", verb, KEYS[0], "ok") for verb in ("create", "mark", "delete")]
-LAST_FINALIZER += [("bookmark", "shop"), ("bookmark", ""), ("write", "release", KEYS[0], "ok")]
+LAST_FINALIZER = [*prelude(["create", "mark", "delete"], KEYS[0]), ("write", "release", KEYS[0], "ok")]
 
 
 @given(st.booleans(), scripts)
 @example(True, LAST_FINALIZER)
 @settings(max_examples=examples(600))
-def test_no_read_is_older_than_an_own_write(cached: bool, script: list[tuple[Any, ...]]) -> None:
+def test_no_read_is_older_than_an_own_write(cached: bool, script: list[Step]) -> None:
     async def play() -> None:
         bench, own = Bench(), dict[ObjectKey, int]()
         begin_at_start = ["shop", ""] if cached else []
@@ -353,21 +355,22 @@ def test_no_read_is_older_than_an_own_write(cached: bool, script: list[tuple[Any
 
 @given(scripts)
 @settings(max_examples=examples(100))
-def test_when_the_caches_have_caught_up_they_are_asked_again(script: list[tuple[Any, ...]]) -> None:
+def test_when_the_caches_have_caught_up_they_are_asked_again(script: list[Step]) -> None:
     async def play() -> None:
         bench, own = Bench(), dict[ObjectKey, int]()
         for name in ("shop", ""):
             bench.stores[name].begin(0)
         for step in script:
             if step[0] == "write":
-                await bench.write(*step[1:], own)
+                _, verb, key, fate = step
+                await bench.write(verb, key, fate, own)
         bench.clock.advance(10.0)
         await bench.check(own)
         bench.clock.advance(10.0)
         for store in bench.stores.values():
             store.bookmark()
         await bench.check(own)
-        bench.model.request = None  # type: ignore[method-assign,assignment]
+        bench.model.request = None  # type: ignore[method-assign,assignment]  # who asks the server fails
         await bench.check(own)
 
     asyncio.run(play())

@@ -52,8 +52,14 @@ def test_nulls_count_as_absent_fields_in_a_diff(before: dict[str, Any], after: d
 # A list of maps that is merged by key, one that is a set, and one that is a value.
 FIELD = Field({"of": {"k": {"in": "list", "keys": ["name"]}, "s": {"in": "list", "keys": []}}})
 elements = st.dictionaries(st.sampled_from("xy"), scalars, max_size=2)
+
+
+def named(key: str) -> st.SearchStrategy[dict[str, Any]]:
+    return elements.map(lambda inner: {"name": key, **inner})
+
+
 keyed = st.lists(st.sampled_from("pqrs"), unique=True, max_size=4).flatmap(
-    lambda keys: st.tuples(*(elements.map(lambda inner, key=key: {"name": key, **inner}) for key in keys)).map(list)
+    lambda keys: st.tuples(*map(named, keys)).map(list)
 )
 sets = st.lists(st.sampled_from("pqrs"), unique=True, max_size=4)
 wholes = st.lists(values, max_size=3)

@@ -11,10 +11,11 @@ from __future__ import annotations
 import heapq
 import itertools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import Phase, example, given, settings
@@ -25,6 +26,8 @@ from kopylite.leaderelection.lease import absent, micro_time
 from kopylite.leaderelection.roster import COUNT, REPLICA, SHARDS_OF
 from kopylite.objects.shard import Shard
 from tests.sizes import examples
+
+T = TypeVar("T")
 
 TIMES = LeaseSettings(name="a", namespace="b")
 # Their ratio has to be below duration / deadline, which is 1.5.
@@ -94,9 +97,9 @@ class Replica:
     def held(self) -> list[int]:
         return [post.shard for post in self.posts if post.leads]
 
-    def ask(self, act: Callable[[], Any]) -> Iterator[float]:
+    def ask(self, act: Callable[[], T]) -> Generator[float, None, list[T]]:
         """A request; its value is a list with the answer, or empty if there was none. It may arrive after that."""
-        answer: list[Any] = []
+        answer: list[T] = []
         delay = self.world.delay()
         if not self.world.lost(self):
             self.world.at(self.world.now + delay, lambda: answer.append(act()))
@@ -151,7 +154,7 @@ class Replica:
                     if lease.wire["metadata"]["name"] == post.name and not post.stands and not post.busy:
                         post.candidate.saw(lease, self.now)
         for litter in self.roster.litter(self.now):
-            yield from self.ask(lambda litter=litter: server.delete(litter))  # type: ignore[misc]
+            yield from self.ask(partial(server.delete, litter))
 
 
 class Post:
@@ -183,7 +186,7 @@ class Post:
             self.busy = False
             yield candidate.look_in(replica.now, random.random())
 
-    def claim(self) -> Iterator[float]:
+    def claim(self) -> Generator[float, None, bool]:
         replica, candidate = self.replica, self.candidate
         if not (self.stands and candidate.may_claim(replica.now) and replica.roster.may_claim(replica.now)):
             return False
@@ -216,7 +219,7 @@ class Post:
         if answer:
             self.candidate.saw(answer[0], self.replica.now)
 
-    def write(self, wish: Lease) -> Any:
+    def write(self, wish: Lease) -> Generator[float, None, bool]:
         replica, began = self.replica, self.replica.now
         self.candidate.sends(wish)
         answer = yield from replica.ask(lambda: replica.world.server.write(wish))
