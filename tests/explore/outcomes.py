@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any, cast
 
 from kopylite.controller.outcome import COUNTED, Failure, NextRun, Settlement, settle_error, settle_result
@@ -42,7 +42,7 @@ def gone() -> NotFound:
     return error
 
 
-ERRORS = {
+ERRORS: dict[str, Callable[[], Exception]] = {
     "conflict": lambda: Conflict("changed"),
     "gone": gone,
     "going": lambda: NamespaceTerminating("ends"),
@@ -68,7 +68,7 @@ ENDS = ["conflict", "gone", "going", "unreached", "refused", "misfit", "terminal
 FORGETS = {NextRun.NONE, NextRun.AFTER}
 
 
-def every_error() -> Iterator[tuple[Hashable, BaseException]]:
+def every_error() -> Iterator[tuple[Hashable, Exception]]:
     """Each alone, raised from each other, and in groups of two and three."""
     for name, make in ERRORS.items():
         yield name, make()
@@ -76,13 +76,9 @@ def every_error() -> Iterator[tuple[Hashable, BaseException]]:
             error = make()
             error.__cause__ = other()
             yield (name, "from", cause), error
-            yield (name, "and", cause), ExceptionGroup("both", [_plain(make()), _plain(other())])
+            yield (name, "and", cause), ExceptionGroup("both", [make(), other()])
     for names in itertools.combinations(ERRORS, 3):
-        yield names, ExceptionGroup("all", [_plain(ERRORS[name]()) for name in names])
-
-
-def _plain(error: BaseException) -> Exception:
-    return cast("Exception", error)
+        yield names, ExceptionGroup("all", [ERRORS[name]() for name in names])
 
 
 def errors() -> Explored:

@@ -78,7 +78,7 @@ class OwnWritesWorld:
 
     def __post_init__(self) -> None:
         self.stores = {"shop": LateStore(self), "": LateStore(self)}
-        self.recent = RecentWrites(self, self.clock, self._ask)  # type: ignore[arg-type]
+        self.recent = RecentWrites(self, self.clock, self._ask)
 
     def store_for(self, kind: Kind, namespace: str) -> LateStore | None:
         return self.stores[namespace]
@@ -131,7 +131,7 @@ class OwnWritesWorld:
             case "time":
                 self.clock.advance(LATE / 2)
             case "read":
-                run(self.recent.settled(KIND, KEY, self.stores["shop"]))  # type: ignore[arg-type]
+                run(self.recent.settled(KIND, KEY, self.stores["shop"]))
 
     def _write(self, verb: str, fate: str) -> None:
         recent, before = self.recent, self.history[-1][1]
@@ -170,8 +170,8 @@ class OwnWritesWorld:
             for everything in (False, True):
                 world = self.copy()
                 store = world.stores[name]
-                ask = world.recent.all_settled(KIND, name, store) if everything else None  # type: ignore[arg-type]
-                trusted = run(ask or world.recent.settled(KIND, KEY, store))  # type: ignore[arg-type]
+                ask = world.recent.all_settled(KIND, name, store) if everything else None
+                trusted = run(ask or world.recent.settled(KIND, KEY, store))
                 if trusted and self.own:
                     shown = store.get(KEY)
                     states = [state for _, state in self.history[self.own :]]
@@ -186,10 +186,10 @@ class OwnWritesWorld:
             for store in world.stores.values():
                 store.applied, store.version = len(world.history), world.history[-1][0]
             for name, store in world.stores.items():
-                run(world.recent.all_settled(KIND, name, store))  # type: ignore[arg-type]
+                run(world.recent.all_settled(KIND, name, store))
         world.asked = 0
         for name, store in world.stores.items():
-            assert run(world.recent.settled(KIND, KEY, store)), f"the cache {name!r} is never trusted again"  # type: ignore[arg-type]
+            assert run(world.recent.settled(KIND, KEY, store)), f"the cache {name!r} is never trusted again"
         assert not world.asked
 
     def key(self) -> Hashable:
@@ -224,7 +224,7 @@ class OwnWritesWorld:
         new._pending = {kind: {k: replace(e) for k, e in kept.items()} for kind, kept in old._pending.items()}
         new._floors = {kind: {k: replace(e) for k, e in kept.items()} for kind, kept in old._floors.items()}
         new._latest = old._latest.copy()
-        new._trusted = {kind: {name: ref(twin.stores[name]) for name in kept} for kind, kept in old._trusted.items()}  # type: ignore[misc]
+        new._trusted = {kind: {name: ref(twin.stores[name]) for name in kept} for kind, kept in old._trusted.items()}
         return twin
 
 

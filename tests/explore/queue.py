@@ -13,6 +13,9 @@ WORKERS = 2
 ADDS = [(0, 0), (1, 0), (0, 2), (1, 1)]  # priority, after
 HOLDS = [(0, 1)]
 
+# Of a key: whether it runs, its time, whether it is held, its priority; its place, its rank, since when it is parked.
+Signature = tuple[bool, int, bool, int, tuple[int, int, float], int, float]
+
 
 class QueueWorld:
     """The machine, and what is owed: `owed` has each key with a run to come, its time, whether held, its priority.
@@ -50,21 +53,23 @@ class QueueWorld:
                 self.owed |= late
             case "take":
                 self._take()
-            case ("add", key, priority, after):
+            case ("add", str(key), int(priority), int(after)):
                 due, held, old = self.owed.get(key, (self.now + after, False, priority))
                 if not held and due > self.now:
                     due = min(due, self.now + after)
                 self.owed[key] = due, held, max(old, priority)
                 ready = self.state.add(key, self.now, priority=priority, after=after)
                 assert not ready or due <= self.now, f"{key} is said to be ready before its time"
-            case ("hold", key, priority, after):
+            case ("hold", str(key), int(priority), int(after)):
                 old = self.owed[key][2] if key in self.owed else priority
                 self.owed[key] = self.now + after, True, max(old, priority)
                 self.state.hold(key, self.now, priority=priority, after=after)
-            case ("done", key):
+            case ("done", str(key)):
                 self.running.remove(key)
                 _, again = self.state.done(key, self.now)
                 assert again == (key in self.owed and self.owed[key][0] <= self.now), f"{key}: wrongly ready again"
+            case _:
+                raise AssertionError(f"{action} is none")
 
     def _take(self) -> None:
         ready = {key for key, (due, _, _) in self.owed.items() if due <= self.now and key not in self.running}
@@ -110,7 +115,7 @@ class QueueWorld:
         assert not world.state.ready
         assert not world.state.waiting
 
-    def _signature(self, key: str) -> Hashable:
+    def _signature(self, key: str) -> Signature:
         state, place = self.state, (-1, -1, 0.0)
         for priority, level in state._levels.items():
             if key in level:
@@ -122,7 +127,7 @@ class QueueWorld:
         return key in self.running, due - self.now, held, priority, place, rank, parked
 
     def key(self) -> Hashable:
-        return self.takes % FAIR_SHARE, *sorted(map(self._signature, self.keys))  # type: ignore[type-var]
+        return self.takes % FAIR_SHARE, *sorted(map(self._signature, self.keys))
 
     def copy(self) -> Self:
         twin = type(self)(self.keys)

@@ -223,7 +223,10 @@ class ShardWorld:
     def _of_replica(self, replica: Replica, times: dict[str, int]) -> Hashable:
         roster = replica.roster
         said = None if roster._announced_at is None else min(self.now - roster._announced_at, OLD)
-        looked, claim = replica.looked, replica.claim
+        looked, claim, shown = replica.looked, replica.claim, None
+        if looked is not None:
+            after = said is not None and looked[0] - (roster._announced_at or 0) >= 0
+            shown = after, tuple(self._of_lease(lease, times) for lease in looked[1])
         return (
             roster._phase.name, said, self._left(roster._present_until), replica.leaving,
             tuple((n, self._of_lease(s.lease, times), min(self.now - s.since, OLD)) for n, s in roster._seen.items()),
@@ -233,8 +236,7 @@ class ShardWorld:
                 for p in replica.posts
             ),
             replica.own and self._of_lease(replica.own, times),
-            looked and (said is not None and looked[0] - (roster._announced_at or 0) >= 0,
-                        tuple(self._of_lease(lease, times) for lease in looked[1])),
+            shown,
             claim and (min(self.now - claim[0], OLD), claim[1], self._of_lease(claim[2], times)),
         )  # fmt: skip
 
