@@ -7,11 +7,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar, Unpack, cast, overload
 
-from pydantic import BaseModel
-
 from kopylite.client.api import Api, WriteListener, told
 from kopylite.client.caches import CacheReader, NoCache, no_index, whole
-from kopylite.client.changes import Edit, as_read, status_change
+from kopylite.client.changes import Edit, StatusLike, as_read, status_change
 from kopylite.client.codec import decode_identity
 from kopylite.client.live import FIELD_MANAGER, LiveClient, WriteParams, object_key, wire_and_adapter
 from kopylite.client.misfits import Misfits, OnInvalid
@@ -272,7 +270,7 @@ class Client(LiveClient):
         return adapter.decode(await self._upserts.apply(adapter.kind, wire, options))
 
     async def patch_status(
-        self, obj: T, status: Mapping[str, Any] | BaseModel, *, exact: bool = False, **params: Unpack[WriteParams]
+        self, obj: T, status: StatusLike, *, exact: bool = False, **params: Unpack[WriteParams]
     ) -> T:
         """Set fields of an object's status, by a patch of what differs from what was read; none: nothing is sent.
 

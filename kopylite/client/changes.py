@@ -7,7 +7,7 @@ that, so a value that was edited in place, and is then handed back, is a change 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 from pydantic import BaseModel
 
@@ -21,6 +21,15 @@ from kopylite.errors import EncodeError, UsageError
 from kopylite.objects import adapter_like, key_of, kind_of, to_wire, wire_of
 from kopylite.objects.reading import bytes_of, paired, parts_of, read_from
 from kopylite.objects.wirevalues import wire_value
+
+
+class LibraryModel(Protocol):
+    """A model of another library, as V1DeploymentStatus: only an object's own status may be one."""
+
+    def to_dict(self) -> Mapping[str, Any]: ...
+
+
+StatusLike = Mapping[str, Any] | BaseModel | LibraryModel
 
 
 class Edit(NamedTuple):

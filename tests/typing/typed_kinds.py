@@ -107,6 +107,9 @@ async def writes_of_the_librarys_models(client: Client, deployment: V1Deployment
     assert_type(await client.update(deployment), V1Deployment)
     assert_type(await client.apply(deployment), V1Deployment)
     assert_type(await client.patch_status(deployment, {"readyReplicas": 1}), V1Deployment)
+    assert deployment.status is not None
+    assert_type(await client.patch_status(deployment, deployment.status), V1Deployment)
+    await client.patch_status(deployment, "Running")  # type: ignore[arg-type]
 
 
 def shortcuts(app: MyApp, pod: Unstructured) -> None:

@@ -294,16 +294,16 @@ async def test_the_status_of_a_librarys_model_is_told_from_what_was_read(world: 
     await world.client.create(Unstructured(deployment | {"status": {"conditions": [condition], "replicas": 1}}))
     read = await world.client.live.get(V1Deployment, "a", namespace="shop")
     assert read.status is not None
-    assert await world.client.patch_status(read, read.status) is read  # type: ignore[arg-type]
+    assert await world.client.patch_status(read, read.status) is read
     read.status.replicas = None  # type: ignore[assignment]  # the library clears so, and says int all the same
     read.status.ready_replicas = 2
-    stored = await world.client.patch_status(read, read.status)  # type: ignore[arg-type]
+    stored = await world.client.patch_status(read, read.status)
     assert json.loads(world.server.sent[-1].body or b"")[1:] == [
         {"op": "remove", "path": "/status/replicas"},
         {"op": "add", "path": "/status/readyReplicas", "value": 2},
     ]
     with pytest.raises(UsageError, match="status of Deployment"):
-        await world.client.patch_status(stored, V1DeploymentStatus())  # type: ignore[arg-type]
+        await world.client.patch_status(stored, V1DeploymentStatus())
 
 
 async def test_a_merge_patch_that_the_object_holds_already_is_not_sent(world: World) -> None:
