@@ -71,8 +71,8 @@ class _Known(NamedTuple):
         uid: of the object; another one of its name is not known.
         names: the fields that it named, as JSON.
         refused: a hash of the differences that the server left after the desired state was sent; 0: it took everything.
-        state: the version of the stored object that was found to match the desired state, or _UNSEEN: nobody has looked
-            since it was sent; and a hash of the desired state.
+        state: the version of the stored object that was found to match the desired state, or _UNSEEN: none was since it
+            was sent; and a hash of the desired state.
     """
 
     uid: str
@@ -246,17 +246,16 @@ class Upserts:
         obj = draft.adapter.decode(answer)
         if not options.dry_run:
             stored = obj if isinstance(obj, Unstructured) else decode_object(answer)
-            uid, state = stored["metadata"].get("uid") or "", (_UNSEEN, draft.fingerprint()[1])
-            self._remember(
-                draft.name, _Known(uid, self._shared_names(draft, names), self._refused(draft, stored), state)
-            )
+            metadata, held = stored["metadata"], draft.is_held_by(stored)
+            refused = 0 if held else self._refused(draft, stored)
+            seen = (held and metadata.get("resourceVersion")) or _UNSEEN
+            shared, state = self._shared_names(draft, names), (seen, draft.fingerprint()[1])
+            self._remember(draft.name, _Known(metadata.get("uid") or "", shared, refused, state))
         return obj
 
     @staticmethod
     def _refused(draft: Draft, stored: dict[str, Any]) -> int:
         """A hash of what the server, in its answer, has not taken of a desired state; 0: it took it all."""
-        if draft.is_held_by(stored):
-            return 0
         left = _asked_for(merge_diff(stored, draft.over(stored, Overlay(draft.literal))), draft.stored)
         return _hash(stored, merge_apply(stored, left) if left else stored)
 
