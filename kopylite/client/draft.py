@@ -226,8 +226,13 @@ def as_stored(wire: Any, as_read: Any, stored: Any, literal: dict[int, Any]) -> 
 
 
 def without_status(wire: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: part for name, part in wire.items() if name != "status"}
+    rest = dict(wire)
+    rest.pop("status", None)
+    return rest
 
 
 def _without_kept(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: part for name, part in metadata.items() if name not in _SERVER_KEPT}
+    rest = dict(metadata)
+    for name in _SERVER_KEPT & rest.keys():
+        del rest[name]
+    return rest

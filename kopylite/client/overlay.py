@@ -16,10 +16,11 @@ Names are kept in the form of managedFields (FieldsV1): {"f:spec": {"f:container
 from __future__ import annotations
 
 import enum
-import json
 from collections.abc import Mapping, Sequence
 from itertools import repeat
 from typing import Any, Final
+
+import msgspec
 
 from kopylite.client.codec import encode
 from kopylite.client.fields import SERVERS_OWN, Field
@@ -39,6 +40,8 @@ NONE: Final[Names] = {}
 
 _JSON = frozenset({dict, list, str, int, bool, type(None)})
 _PLAIN = frozenset({str, int, bool})
+
+_decode = msgspec.json.Decoder().decode
 
 # What the API server's own admission puts into every Pod (plugin/pkg/admission/defaulttolerationseconds/admission.go):
 # a Pod's tolerations are one value, so without this each comparison would find two elements too many.
@@ -95,18 +98,32 @@ class Overlay:
         merged = stored  # until something differs
         bare = not named and not others
         for name, value in desired.items():
-            old = stored.get(name, ABSENT)
-            if type(value) in _PLAIN and type(old) is type(value) and value == old:
+            old, kind = stored.get(name, ABSENT), type(value)
+            if kind in _PLAIN and type(old) is kind and value == old:
                 continue  # as most are
             mine = theirs = NONE
             if not bare:
-                mine, theirs = named.get(f"f:{name}") or NONE, others.get(f"f:{name}") or NONE
-            if not mine and self._others is not NONE and isinstance(old, dict) and f"f:{name}" not in others:
-                # managedFields name an atomic map (a nodeSelector) alone, and that is all in it.
-                mine = {f"f:{inner}": NONE for inner in old} if f"f:{name}" in named else NONE
-            new = self._value(old, value, field.child(name), mine, theirs)
+                step = f"f:{name}"
+                mine, theirs = named.get(step) or NONE, others.get(step) or NONE
+                if not mine and self._others is not NONE and isinstance(old, dict) and step not in others:
+                    # managedFields name an atomic map (a nodeSelector) alone, and that is all in it.
+                    mine = {f"f:{inner}": NONE for inner in old} if step in named else NONE
+            if kind is dict and type(old) is dict:
+                new = self._dict(old, value, field.child(name), mine, theirs) if value is not old else old
+            else:
+                new = self._value(old, value, field.child(name), mine, theirs)
             if new is not old:
                 merged = _with(merged, stored, name, new)
+        if not stored.keys() <= desired.keys():
+            merged = self._beside(stored, desired, merged, field, named, others)
+        # Of a union nothing may be left that belongs to what it was before: upstream marks such fields with
+        # patchStrategy=retainKeys (a Deployment's strategy, a volume's source), and validation refuses two members.
+        if field.retain and merged is not stored:
+            return {name: merged[name] for name in merged if name in desired}
+        return merged
+
+    def _beside(self, stored: Any, desired: Any, merged: Any, field: Field, named: Names, others: Names) -> Any:
+        """`merged` after the stored fields that are not desired (any more)."""
         literal = id(desired) in self._literal
         for name, old in stored.items():
             if name in desired:
@@ -118,10 +135,6 @@ class Overlay:
                 new = ABSENT
             if new is not old:
                 merged = _with(merged, stored, name, new)
-        # Of a union nothing may be left that belongs to what it was before: upstream marks such fields with
-        # patchStrategy=retainKeys (a Deployment's strategy, a volume's source), and validation refuses two members.
-        if field.retain and merged is not stored:
-            return {name: merged[name] for name in merged if name in desired}
         return merged
 
     def _leave_out(
@@ -182,9 +195,9 @@ def holds(stored: Any, desired: Any, literal: Mapping[int, Any]) -> bool:
         if not isinstance(stored, dict) or (id(desired) in literal and len(stored) != len(desired)):
             return False
         for name, value in desired.items():
-            old = stored.get(name, ABSENT)
-            if type(value) in _PLAIN:
-                if type(old) is not type(value) or old != value:
+            old, kind = stored.get(name, ABSENT), type(value)
+            if kind in _PLAIN:
+                if type(old) is not kind or old != value:
                     return False
             elif not holds(old, value, literal):
                 return False
@@ -291,7 +304,7 @@ def _elements(names: Names, field: Field) -> dict[Any, Names]:
     for step, inner in names.items():
         kind, _, text = step.partition(":")
         if kind in ("k", "v"):
-            found[field.key_of(json.loads(text))] = inner or NONE
+            found[field.key_of(_decode(text))] = inner or NONE
     return found
 
 

@@ -103,9 +103,10 @@ def json_diff(before: Mapping[str, Any], after: Mapping[str, Any], field: Field,
             where = f"{path}/{_escaped(name)}"
             steps += [*_unchanged(where, before[name]), {"op": "remove", "path": where}]
     for name, value in after.items():
-        old, where = before.get(name), f"{path}/{_escaped(name)}"
+        old = before.get(name)
         if old is value or value is None:
             continue
+        where = f"{path}/{_escaped(name)}"
         if isinstance(value, dict) and isinstance(old, dict):
             steps += json_diff(old, value, field.child(name), where)
         elif isinstance(value, list) and isinstance(old, list):

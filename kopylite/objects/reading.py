@@ -27,7 +27,7 @@ class _Holds(dict[type, bool]):
 
 
 # Asked for each value of each object that is written: two loops of C are a quarter of what one of Python takes.
-_HOLDS_MORE = _Holds(dict.fromkeys((str, int, float, bool, type(None)), False)).__getitem__
+_HOLDS_MORE = _Holds({**dict.fromkeys((str, int, float, bool, type(None)), False), dict: True, list: True}).__getitem__
 
 
 class Later(Protocol):
