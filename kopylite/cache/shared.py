@@ -22,6 +22,8 @@ from kopylite.observers import InformerObserver
 
 logger = logging.getLogger("kopylite.cache")
 
+_WHOLE = (None,)
+
 
 class KindFinder(Protocol):
     """Discovery."""
@@ -173,11 +175,14 @@ class SharedCache:
         """The store that reads of a kind may rely on: it holds everything in the namespace ("": in all), and was
         complete at least once. If there is none, one that holds one of these parts. None: ask the server.
         """
-        for part in (None, *parts):
-            for candidate in (namespace, "") if namespace else ("",):
-                informer = self._readable.get((kind.api_version, kind.kind, candidate, part))
-                if informer is not None and informer.has_state:
-                    return informer.store
+        readable, version, name = self._readable, kind.api_version, kind.kind
+        for part in (None, *parts) if parts else _WHOLE:
+            informer = readable.get((version, name, namespace, part))
+            if informer is not None and informer.has_state:
+                return informer.store
+            informer = readable.get((version, name, "", part)) if namespace else None
+            if informer is not None and informer.has_state:
+                return informer.store
         return None
 
     def follows(self, kind: Kind, namespace: str) -> bool:

@@ -240,7 +240,7 @@ class RecentWrites:
             await store.wait_newer(scope, entry.version, MAX_WAIT)
             usable, confirmed = self._state(entry, scope, store)
             entry.tried = not usable
-        if confirmed and self._confirmed_everywhere(kind, scope, entry):
+        if confirmed and self._confirmed_everywhere(kind, scope, entry, store):
             of_kind = self._pending.get(kind.group_kind, {})
             if of_kind.get(scope) is entry:
                 del of_kind[scope]
@@ -301,8 +301,10 @@ class RecentWrites:
             entry.solve(version)
             entry.tried = True
 
-    def _confirmed_everywhere(self, kind: Kind, scope: ObjectKey, entry: Doubt) -> bool:
-        return all(self._state(entry, scope, store)[1] for store in self._stores(kind, scope.namespace))
+    def _confirmed_everywhere(self, kind: Kind, scope: ObjectKey, entry: Doubt, by: StoreReader | None = None) -> bool:
+        """Whether all stores have confirmed an entry; `by`: one that has."""
+        stores = self._stores(kind, scope.namespace)
+        return all(store is by or self._state(entry, scope, store)[1] for store in stores)
 
     def _note(self, kind: Kind, key: ObjectKey, entry: Doubt) -> None:
         of_kind = self._pending.setdefault(kind.group_kind, {})

@@ -10,7 +10,8 @@ import asyncio
 import re
 import ssl
 import zlib
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
+from itertools import repeat
 from typing import Any, Final, cast
 
 import httptools
@@ -136,10 +137,10 @@ class HttpAnswer:
 
     # for its connection
 
-    def starts(self, status: int, fields: Iterable[tuple[bytes, bytes]]) -> None:
-        self.headers = CIMultiDict(
-            [(name.decode("latin-1"), value.decode("utf-8", "replace")) for name, value in fields]
-        )
+    def starts(self, status: int, fields: Sequence[tuple[bytes, bytes]]) -> None:
+        names, values = zip(*fields, strict=True) if fields else ((), ())
+        texts = map(str, values, repeat("utf-8"), repeat("replace"))
+        self.headers = CIMultiDict(zip(map(str, names, repeat("latin-1")), texts, strict=True))
         self.status = status
         self.begun = True
 

@@ -52,6 +52,8 @@ def compare_versions(a: str, b: str) -> int:
     They compare as unsigned decimals, by length and then by text (KEP-5504). An empty or malformed version
     counts as older than every well-formed one.
     """
+    if a == b:
+        return 0
     left, right = _comparable(a), _comparable(b)
     return (left > right) - (left < right)
 
