@@ -10,7 +10,7 @@ import anyio
 
 from kopylite.client.dialing import Dialer
 from kopylite.client.wire import HttpConnection
-from kopylite.errors import UsageError
+from kopylite.errors import ConnectionFailed, UsageError
 
 # kube-apiserver closes idle connections after 90 s; whoever closes first never meets the race.
 KEEPALIVE: Final = 60.0
@@ -84,8 +84,28 @@ class Connections:
             self._sweep = loop.call_at(connection.idle_since + KEEPALIVE, self._close_idle, loop)
 
     def look_up_anew(self) -> None:
-        """A connection has failed: the server's name may stand for another address by now."""
+        """There was no connection: the server's name may stand for another address by now."""
         self._dialer.look_up_anew()
+
+    def distrust(self, since: float) -> None:
+        """A request of this moment, of the loop's time, got no answer: open new connections from now on.
+
+        Those that wait and had none since then either may have ended like it, and nobody was told: when a load balancer
+        forgets them, or the network does. One after the other would fail its request.
+        """
+        self._dialer.look_up_anew()
+        proven: list[HttpConnection] = []
+        for connection in self._idle:
+            if connection.idle_since > since:
+                proven.append(connection)
+            else:
+                connection.abort()
+        self._idle = proven
+
+    def too_slow(self, seconds: float) -> ConnectionFailed:
+        """The error of whoever could not wait for a connection any longer; it names what is not reached."""
+        self._dialer.look_up_anew()
+        return self._dialer.too_slow(seconds)
 
     async def aclose(self) -> None:
         """Cut all connections, and open none any more; when it returns their sockets are closed."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-import os
 import socket
 import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 from urllib.parse import SplitResult, unquote, urlsplit
 
@@ -17,7 +18,7 @@ from kopylite.client.addresses import PORTS, ascii_host, without_user
 from kopylite.client.credentials import basic
 from kopylite.client.permits import revocable
 from kopylite.client.socks import require_socks, socks_socket
-from kopylite.client.wire import Broken, HttpConnection, head_of, lines_of
+from kopylite.client.wire import Broken, HttpConnection, head_of, lines_of, said
 from kopylite.errors import ConnectionFailed
 
 # Seconds for everything until a request can be sent: names, TCP, the proxy, TLS.
@@ -71,15 +72,16 @@ class Dialer:
         """
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT):
-                return await self._dial(context)
-        except ssl.SSLCertVerificationError as error:
-            raise ConnectionFailed(f"the certificate of {self._server} is not trusted: {_said(error)}") from error
-        except ssl.SSLError as error:
-            raise ConnectionFailed(f"no TLS with {self._server}: {_said(error)}") from error
+                with _tls_with(self._server):
+                    return await self._dial(context)
         except OSError as error:
             if isinstance(error, TimeoutError) and not error.errno:
-                raise ConnectionFailed(f"no connection to {self._to} within {CONNECT_TIMEOUT:.0f} s") from error
-            raise ConnectionFailed(f"no connection to {self._to}: {_said(error)}") from error
+                raise self.too_slow(CONNECT_TIMEOUT) from error
+            raise ConnectionFailed(f"no connection to {self._to}: {said(error)}") from error
+
+    def too_slow(self, seconds: float) -> ConnectionFailed:
+        """The error of a connection that could not be made within this time."""
+        return ConnectionFailed(f"no connection to {self._to} within {seconds:.0f} s")
 
     async def _dial(self, context: ssl.SSLContext | None) -> HttpConnection:
         host, port = ascii_host(self._url.hostname or ""), _port(self._url)
@@ -89,7 +91,8 @@ class Dialer:
             return await _open(revocable(await socks_socket(self._proxy, host, port)), context, self._name)
         to_proxy = (context or ssl.create_default_context()) if self._proxy.scheme == "https" else None
         reached = await self._connected(self._proxy.hostname or "", _port(self._proxy))
-        connection = await _open(reached, to_proxy, self._proxy.hostname or "")
+        with _tls_with(self._to):
+            connection = await _open(reached, to_proxy, self._proxy.hostname or "")
         if context is None:
             return connection
         try:
@@ -106,7 +109,7 @@ class Dialer:
             answer = await connection.send(head_of("CONNECT", target, lines, None))
             await answer.begin()
         except Broken as error:
-            raise ConnectionFailed(f"{self._to} ended the connection: {error}") from error
+            raise ConnectionFailed(f"no answer from {self._to}: {error}") from error
         if answer.status != 200:
             hint = "; put user and password into its URL" if answer.status == 407 else ""
             raise ConnectionFailed(f"{self._to} refused: HTTP {answer.status}{hint}")
@@ -135,6 +138,17 @@ def proxy_headers(proxy: SplitResult) -> list[tuple[str, str]]:
     if proxy.username is None:
         return []
     return [("Proxy-Authorization", basic(unquote(proxy.username), unquote(proxy.password or "")).authorization or "")]
+
+
+@contextmanager
+def _tls_with(name: str) -> Iterator[None]:
+    """Say whose certificate or TLS it is that fails."""
+    try:
+        yield
+    except ssl.SSLCertVerificationError as error:
+        raise ConnectionFailed(f"the certificate of {name} is not trusted: {said(error)}") from error
+    except ssl.SSLError as error:
+        raise ConnectionFailed(f"no TLS with {name}: {said(error)}") from error
 
 
 async def _open(made: socket.socket, context: ssl.SSLContext | None, name: str) -> HttpConnection:
@@ -175,13 +189,3 @@ def _literal(host: str, port: int) -> list[AddressInfo]:
 
 def _port(url: SplitResult) -> int:
     return url.port or PORTS[url.scheme]
-
-
-def _said(error: OSError) -> str:
-    """Without the number, and without the address, which other words have told."""
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return error.verify_message or str(error)
-    number = error.errno or 0
-    if number > 0 and not isinstance(error, ssl.SSLError):
-        return os.strerror(number)
-    return error.strerror or str(error) or type(error).__name__

@@ -17,13 +17,17 @@ class Pace:
 
     Args:
         remaining: seconds that are left of the time for small answers or, with `total`, for everything.
+
+    Attributes:
+        began: when, in the loop's time.
+        limit: to send and read within.
     """
 
-    __slots__ = ("_began", "_got", "_loop", "_silence", "_total", "_until_answer", "limit")
+    __slots__ = ("_got", "_loop", "_silence", "_total", "_until_answer", "began", "limit")
 
     def __init__(self, request: ApiRequest, remaining: float, *, total: bool) -> None:
         self._loop = asyncio.get_running_loop()
-        self._began = self._loop.time()
+        self.began = self._loop.time()
         self._silence = request.patience.silence
         self._total = total
         self._got = 0
@@ -43,12 +47,17 @@ class Pace:
             if self._silence is not None and not self._total:
                 self.limit.reschedule(self._loop.time() + self._silence)
             elif not self._total:
-                self.limit.reschedule(self._began + self._until_answer + self._got / SLOWEST_RATE)
+                self.limit.reschedule(self.began + self._until_answer + self._got / SLOWEST_RATE)
         return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    @property
+    def spent(self) -> float:
+        """Seconds until now."""
+        return self._loop.time() - self.began
 
     def describe(self, server: str) -> str:
         """What has taken too long."""
-        spent = self._loop.time() - self._began
+        spent = self.spent
         if not self._got:
             return f"no answer from {server} within {spent:.0f} s"
         if self._silence is not None and not self._total:

@@ -5,6 +5,7 @@ Answers of any status are returned, not raised: `api_error` makes exceptions of 
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import ssl
 from collections.abc import AsyncIterator, Mapping
@@ -201,13 +202,16 @@ class HttpTransport:
             async with pace.limit:
                 connection = await self._connections.take(context)
                 answer = await _sent(connection, head, request)
-                body = answer.take() if answer.ended else await pace.read(answer.chunks())
+                body = answer.take() if answer.is_whole else await pace.read(answer.chunks())
             code = str(answer.status)
             if "Warning" in answer.headers:
                 self._warnings.show(request, answer.headers.getall("Warning"))
             return ApiResponse(answer.status, answer.headers, body)
         except (TimeoutError, Broken) as error:
-            raise self._given_up(error, pace.describe(self._base)) from error
+            if connection is None:
+                raise self._connections.too_slow(pace.spent) from error
+            self._connections.distrust(pace.began)
+            raise self._given_up(request, error, pace.describe(self._base)) from error
         except ConnectionFailed:
             self._look_again()
             raise
@@ -222,6 +226,7 @@ class HttpTransport:
         async with self._connections.opening:
             code, started = NO_ANSWER, self._clock.monotonic()
             stream: HttpStream | None = None
+            began = asyncio.get_running_loop().time()
             try:
                 head, context = self._head(request, identity), self._context(identity)
                 with anyio.fail_after(REQUEST_TIMEOUT):
@@ -236,7 +241,8 @@ class HttpTransport:
                     self._warnings.show(request, stream.headers.getall("Warning"))
                 return stream
             except (TimeoutError, Broken) as error:
-                raise self._given_up(error, f"no answer from {self._base} in time") from error
+                self._connections.distrust(began)
+                raise self._given_up(request, error, f"no answer from {self._base} in time") from error
             except ConnectionFailed:
                 self._look_again()
                 raise
@@ -295,13 +301,12 @@ class HttpTransport:
             renewed = renewed or self._tls.current(identity.key_pair) is not before
         return renewed
 
-    def _given_up(self, error: TimeoutError | Broken, late: str) -> TransportError:
+    def _given_up(self, request: ApiRequest, error: TimeoutError | Broken, late: str) -> TransportError:
         """What becomes of a request that may have been carried out; `late`: what has taken too long."""
-        self._connections.look_up_anew()
         if isinstance(error, TimeoutError):
-            return RequestTimeout(late)
+            return RequestTimeout(f"{request}: {late}")
         through = f" (through the proxy {without_user(self.config.proxy)})" if self.config.proxy else ""
-        return StreamBroken(f"{self._base}{through} ended the connection in mid-answer: {error}")
+        return StreamBroken(f"{request}: no whole answer from {self._base}{through}: {error}")
 
     def _look_again(self) -> None:
         """There was no connection: addresses and certificates may be others by now."""

@@ -7,34 +7,45 @@ the pieces to whoever waits, and makes the server wait when nobody reads.
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import ssl
-import zlib
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from itertools import repeat
-from typing import Any, Final, cast
+from typing import Final, cast
 
 import httptools
 from multidict import CIMultiDict
 
 from kopylite.client.credentials import UNUSABLE
+from kopylite.client.gunzip import MOST, Gunzip
 from kopylite.errors import UsageError
 
 # Bytes of a body that wait for whoever reads; with more, the connection has to wait, and at last the server.
 HIGH_WATER: Final = 256 * 1024
-# Of everything before the body; Go takes up to 10 MiB.
+# Of everything before the body, or between it and its end; Go takes up to 10 MiB.
 LONGEST_HEAD: Final = 256 * 1024
 # What goes out in one piece. Longer bodies go in such pieces: TLS encrypts each while nothing else runs.
 PIECE: Final = 64 * 1024
 ENDED: Final = "the connection ended in mid-answer"
+NO_ANSWER: Final = "the connection ended before an answer came"
 
 _TARGET: Final = re.compile(r"[\x21-\x7e]+").fullmatch
 _WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
-_GZIP: Final = 16 + zlib.MAX_WBITS
 
 
 class Broken(Exception):
     """The connection ended, or what came is no HTTP; its text says which."""
+
+
+def said(error: OSError) -> str:
+    """What an error of the network says, without its number and the address, which other words have told."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return error.verify_message or str(error)
+    number = error.errno or 0
+    if number > 0 and not isinstance(error, ssl.SSLError):
+        return os.strerror(number)
+    return error.strerror or str(error) or "the other end closed the connection"  # what asyncio says without a word
 
 
 def lines_of(headers: Iterable[tuple[str, str]]) -> bytes:
@@ -79,7 +90,7 @@ class HttpAnswer:
     """
 
     __slots__ = (
-        "_connection", "_inflate", "_loop", "_pieces", "_waiter", "_waiting", "begun", "broken", "ended", "headers",
+        "_connection", "_gunzip", "_loop", "_pieces", "_waiter", "_waiting", "begun", "broken", "ended", "headers",
         "status",
     )  # fmt: skip
 
@@ -94,7 +105,7 @@ class HttpAnswer:
         self._pieces: list[bytes] = []
         self._waiting = 0  # bytes of them
         self._waiter: asyncio.Future[None] | None = None
-        self._inflate: Any = None
+        self._gunzip: Gunzip | None = None
 
     async def begin(self) -> None:
         """Wait for the headers. Raises Broken: the connection ended before."""
@@ -103,32 +114,40 @@ class HttpAnswer:
                 raise Broken(self.broken)
             await self._wait()
 
-    def take(self) -> bytes:
-        """What has come of the body since the last time.
+    @property
+    def is_whole(self) -> bool:
+        """All has come, and `take` gives it."""
+        return self.ended and "Content-Encoding" not in self.headers
 
-        Raises:
-            Broken: it is not in the encoding that the headers tell.
-        """
+    def take(self) -> bytes:
+        """What has come of the body since the last time, in the encoding that the headers tell."""
         pieces = self._pieces
         if not pieces:
             return b""
         self._pieces = []
         self._waiting = 0
         self._connection.go_on()
-        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        if "Content-Encoding" in self.headers:
-            data = self._decompressed(data)
-            if self.ended:
-                self._check_end()
-        return data
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """The body as it comes. Raises Broken, after what came."""
+        """The body as it comes, unpacked.
+
+        Raises:
+            Broken: after what came: the connection ended, or this is not in the encoding that the headers tell.
+        """
+        plain = "Content-Encoding" not in self.headers or self._is_identity()
         while True:
             if data := self.take():
-                yield data
+                if plain:
+                    yield data
+                    continue
+                for piece in self._unpacked(data):
+                    yield piece
+                    if len(piece) == MOST:
+                        await asyncio.sleep(0)  # there may be any number of them, and others wait
             elif self.ended:
-                self._check_end()
+                if self._gunzip is not None and not self._gunzip.ended:
+                    raise Broken("the answer is gzip, and ends in the middle")
                 return
             elif self.broken:
                 raise Broken(self.broken)
@@ -154,9 +173,11 @@ class HttpAnswer:
         return self._waiting > HIGH_WATER
 
     def lasts_until_the_end(self) -> bool:
-        """Nothing but the end of the connection says where its body ends."""
-        chunked = self.headers.get("Transfer-Encoding", "").lower().endswith("chunked")
-        return self.begun and not chunked and "Content-Length" not in self.headers
+        """Nothing but the end of the connection says where its body ends.
+
+        Not with a Transfer-Encoding, however it is written: nobody asked for another one than chunks.
+        """
+        return self.begun and "Transfer-Encoding" not in self.headers and "Content-Length" not in self.headers
 
     def wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
@@ -169,23 +190,20 @@ class HttpAnswer:
         finally:
             self._waiter = None
 
-    def _decompressed(self, data: bytes) -> bytes:
-        encoding = self.headers["Content-Encoding"].strip().lower()
-        if encoding == "identity":
-            return data
-        if self._inflate is None:
-            if encoding not in ("gzip", "x-gzip"):
-                raise Broken(f"the answer is encoded as {encoding[:100]!r}, which was not asked for")
-            self._inflate = zlib.decompressobj(_GZIP)
-        try:
-            found: bytes = self._inflate.decompress(data)
-        except zlib.error as error:
-            raise Broken(f"the answer is no gzip: {error}") from error
-        return found
+    def _is_identity(self) -> bool:
+        """Raises Broken: the encoding is another one than gzip, too."""
+        encoding = ", ".join(self.headers.getall("Content-Encoding")).strip().lower()
+        if encoding not in ("identity", "gzip", "x-gzip"):
+            raise Broken(f"the answer is encoded as {encoding[:100]!r}, which was not asked for")
+        return encoding == "identity"
 
-    def _check_end(self) -> None:
-        if self._inflate is not None and not self._inflate.eof:
-            raise Broken("the answer is gzip, and ends in the middle")
+    def _unpacked(self, data: bytes) -> Iterator[bytes]:
+        if self._gunzip is None:
+            self._gunzip = Gunzip()
+        try:
+            yield from self._gunzip.feed(data)
+        except ValueError as error:
+            raise Broken(f"the answer {error}") from error
 
 
 class HttpConnection(asyncio.Protocol):
@@ -211,7 +229,7 @@ class HttpConnection(asyncio.Protocol):
         self._sent = True  # the request as a whole
         self._keep = False  # once the answer has ended: another request may follow
         self._interim = False  # what comes is 100 Continue and the like
-        self._head = 0  # bytes that came before the headers ended
+        self._beside = 0  # bytes that came since the request, or since there was something of the body
         self._fields: list[tuple[bytes, bytes]] = []
         self._reading_paused = False
         self._writing_paused = False
@@ -232,9 +250,9 @@ class HttpConnection(asyncio.Protocol):
         """
         transport = self._transport
         if transport is None or self.lost:
-            raise Broken(ENDED)
+            raise Broken(NO_ANSWER)
         answer = self._answer = HttpAnswer(self, self._loop)
-        self._head = 0
+        self._beside = 0
         self._fields = []
         self._keep = False
         if body is None or len(body) <= PIECE:
@@ -281,16 +299,16 @@ class HttpConnection(asyncio.Protocol):
         answer = self._answer
         if answer is None:
             return self.abort()
-        if not answer.begun:
-            self._head += len(data)
+        self._beside += len(data)
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             if not answer.ended:
                 return self._break(f"what came is no HTTP ({error})")
             self._keep = False  # the answer is whole; what follows it is another protocol's, or nobody asked for it
-        if not answer.begun and self._head > LONGEST_HEAD:
-            return self._break(f"its headers are longer than {LONGEST_HEAD >> 10} KiB")
+        if self._beside > LONGEST_HEAD and not answer.ended:
+            what = "what stands beside its body is" if answer.begun else "its headers are"
+            return self._break(f"{what} longer than {LONGEST_HEAD >> 10} KiB")
         if answer.is_full and not self._reading_paused and not answer.ended:
             self._reading_paused = True
             assert self._transport is not None
@@ -300,15 +318,21 @@ class HttpConnection(asyncio.Protocol):
         answer.wake()
 
     def eof_received(self) -> None:
-        if self._answer is not None and self._answer.lasts_until_the_end():
-            self._answer.ended = True
-            self._answer.wake()
+        answer = self._answer
+        if answer is None or answer.ended:
+            return
+        if not answer.lasts_until_the_end():
+            return self._break(ENDED if answer.begun else NO_ANSWER)
+        answer.ended = True
+        answer.wake()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.lost = True
-        if self._answer is not None and not self._answer.ended:
-            self._answer.broken = self._answer.broken or (str(exc) if exc else ENDED)
-            self._answer.wake()
+        answer = self._answer
+        if answer is not None and not answer.ended:
+            ended = ENDED if answer.begun else NO_ANSWER
+            answer.broken = answer.broken or (said(exc) if isinstance(exc, OSError) else ended)
+            answer.wake()
         self._wake_writer()
 
     def pause_writing(self) -> None:
@@ -354,10 +378,12 @@ class HttpConnection(asyncio.Protocol):
         fields, self._fields = self._fields, []
         self._interim = 100 <= status < 200 and status != 101
         if not self._interim:
+            self._beside = 0
             answer.starts(status, fields)
 
     def on_body(self, body: bytes) -> None:
         if self._answer is not None and not self._answer.ended:
+            self._beside = 0
             self._answer.add(body)
 
     def on_message_complete(self) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any
 
 import anyio
@@ -21,10 +21,11 @@ from kopylite.client.connections import KEEPALIVE, OPENING_AT_A_TIME, Connection
 from kopylite.client.dialing import Dialer
 from kopylite.client.permits import PERMIT
 from kopylite.client.tls import TlsSettings
-from kopylite.client.wire import HttpConnection
-from kopylite.errors import KopyliteError, UsageError
+from kopylite.client.wire import PIECE, HttpConnection
+from kopylite.errors import KopyliteError, RequestTimeout, StreamBroken, UsageError
 from tests.leftovers import open_files
 from tests.operators import eventually
+from tests.unit.client.scripted import Act, Hurried, Received, ScriptedServer, answer, chunked, reset
 
 VERSION = ApiRequest("GET", "/version")
 NAME = "kube.example.com"
@@ -209,6 +210,115 @@ async def test_a_request_that_is_given_up_shortly_before_the_end_leaves_no_socke
         left = [name for number, name in open_files().items() if number not in mine and name.startswith("socket:")]
         serving[0].close()
     assert left == []
+
+
+async def kept(transport: HttpTransport, server: ScriptedServer, count: int) -> None:
+    """Have so many connections wait for a request."""
+    async with anyio.create_task_group() as tasks:
+        for _ in range(count):
+            tasks.start_soon(transport.request, VERSION)
+    assert server.connections == count
+
+
+def together(count: int, later: Act) -> Act:
+    """Answers the first requests when so many have come; those who come later on their connections meet `later`."""
+    writers: set[asyncio.StreamWriter] = set()
+    all_here = asyncio.Event()
+
+    async def act(received: Received, writer: asyncio.StreamWriter) -> None:
+        if writer in writers:
+            return await later(received, writer)
+        if len(writers) < count:
+            writers.add(writer)
+            if len(writers) == count:
+                all_here.set()
+            await all_here.wait()
+        writer.write(answer())
+
+    return act
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_when_a_connection_that_waited_has_died_the_others_are_not_tried(method: str) -> None:
+    """A load balancer that has forgotten them all: each would fail its request, and a read has five attempts."""
+    request = ApiRequest(method, "/version", body=b"{}" if method == "POST" else None)
+    async with (
+        ScriptedServer(together(9, reset)) as server,
+        HttpTransport(ClientConfig(server.url), clock=Hurried()) as transport,
+    ):
+        await kept(transport, server, 9)
+        if method == "POST":
+            with pytest.raises(StreamBroken):
+                await transport.request(request)
+        assert (await transport.request(request)).status == 200
+    assert len(server.received) == 9 + 2
+    assert server.connections == 9 + 1
+
+
+async def test_connections_that_had_an_answer_since_are_trusted_when_another_falls_silent() -> None:
+    asked, loop = anyio.Event(), asyncio.get_running_loop()
+
+    async def silence(_: Received, writer: asyncio.StreamWriter) -> None:
+        if asked.is_set():
+            writer.write(answer())
+        asked.set()
+
+    async with (
+        ScriptedServer(together(3, silence)) as server,
+        HttpTransport(ClientConfig(server.url)) as transport,
+    ):
+        await kept(transport, server, 3)
+
+        async def silent() -> None:
+            with pytest.raises(RequestTimeout):
+                await transport.request(VERSION, timeout=0.5)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(silent)
+            await asked.wait()
+            began = loop.time()
+            await eventually(lambda: loop.time() > began, "time went on: uvloop's goes by milliseconds")
+            await transport.request(VERSION)
+        async with anyio.create_task_group() as tasks:
+            for _ in range(2):
+                tasks.start_soon(transport.request, VERSION)
+    assert server.connections == 4  # one of three was trusted
+
+
+@pytest.mark.parametrize("tls", [False, True])
+@pytest.mark.parametrize("waited", [False, True])
+@pytest.mark.parametrize("size", [0, 3 * PIECE])
+async def test_a_request_that_is_cancelled_at_any_moment_leaves_no_half_of_its_answer(
+    tls: bool, waited: bool, size: int
+) -> None:
+    """`waited`: it goes over a connection that is there already."""
+    ca, turns, ended = trustme.CA(), 0, False
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    ca.issue_cert("127.0.0.1").configure_cert(context)
+
+    async def act(received: Received, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 103 Early Hints\r\n\r\n")
+        await asyncio.sleep(0)
+        with suppress(ConnectionError):
+            await chunked(received.target.encode(), *[b"x" * 100_000] * 3)(received, writer)
+
+    async with ScriptedServer(act, tls=context if tls else None) as server:
+        config = ClientConfig(server.url, tls=TlsSettings(ca.cert_pem.bytes()))
+        while not ended:
+            async with HttpTransport(config) as transport:
+                if waited:
+                    await transport.request(VERSION)
+                first = asyncio.ensure_future(transport.request(ApiRequest("PUT", f"/{turns}", body=b"x" * size)))
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+                first.cancel()
+                await asyncio.wait([first])
+                ended = not first.cancelled()
+                for again in range(2):
+                    response = await transport.request(ApiRequest("GET", f"/{turns}/{again}"), timeout=20)
+                    assert response.body.rstrip(b"x").decode() == f"/{turns}/{again}"
+            turns += 1
+    assert turns > 5
 
 
 class Moment:

@@ -94,7 +94,7 @@ async def test_an_http_proxy_is_asked_to_connect_and_sees_no_more(ca: trustme.CA
     [
         (b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n", r"refused: HTTP 502$"),
         (b"HTTP/1.1 302 Found\r\nLocation: http://login/\r\n\r\n", r"refused: HTTP 302$"),
-        (b"<html>", r"ended the connection: what came is no HTTP"),
+        (b"<html>", r"^no answer from the proxy .*: what came is no HTTP"),
         (b"HTTP/1.1 200 OK\r\n\r\n<html>", r"is no proxy for HTTP CONNECT$"),
     ],
 )
@@ -122,6 +122,46 @@ async def test_a_certificate_of_another_is_not_trusted_through_a_proxy_either(ca
         with pytest.raises(ConnectionFailed, match=r"certificate of https://api\.internal is not trusted"):
             await transport.request(VERSION)
     assert server.received == []
+
+
+async def test_the_certificate_of_a_proxy_is_not_taken_for_the_servers(ca: trustme.CA) -> None:
+    proxy, tls = Proxy(9), TlsSettings(ca.cert_pem.bytes())
+    async with proxy.listening(serving(trustme.CA(), "127.0.0.1")) as at:
+        config = ClientConfig("https://api.internal", tls=tls, proxy=f"https://{USER}@{at}")
+        async with HttpTransport(config, clock=Hurried()) as transport:
+            with pytest.raises(
+                ConnectionFailed, match=f"^the certificate of the proxy https://{at} in front of .* is not"
+            ):
+                await transport.request(VERSION)
+    assert proxy.asked == []
+
+
+async def test_who_hangs_up_in_the_tls_handshake_is_told_in_words() -> None:
+    async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(10_000)
+        writer.close()
+
+    server = await asyncio.start_server(hang_up, "127.0.0.1", 0)
+    url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with HttpTransport(ClientConfig(url), clock=Hurried()) as transport:
+        with pytest.raises(ConnectionFailed, match=rf"^no connection to {url}: the other end closed the connection$"):
+            await transport.request(VERSION)
+    server.close()
+
+
+def test_what_was_not_sent_since_no_connection_came_in_time_is_not_told_as_sent() -> None:
+    """Each attempt has ten seconds for a connection, all together have thirty."""
+    clock = VirtualClock()
+
+    async def main() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as silent:  # its kernel accepts
+            url = f"https://127.0.0.1:{silent.getsockname()[1]}"
+            async with HttpTransport(ClientConfig(url), clock=clock) as transport:
+                for timeout, said in ((None, 10), (3.0, 3)):
+                    with pytest.raises(ConnectionFailed, match=f"^no connection to {url} within {said} s$"):
+                        await transport.request(ApiRequest("POST", "/x", body=b"{}"), timeout=timeout)
+
+    clock.run(main)
 
 
 async def test_plain_http_where_tls_is_expected_is_named_as_that() -> None:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kopylite.client.gunzip import MOST
 from kopylite.client.wire import HIGH_WATER, LONGEST_HEAD, PIECE, Broken, HttpAnswer, HttpConnection, head_of, lines_of
 from kopylite.errors import UsageError
 
@@ -173,14 +174,77 @@ async def test_headers_without_an_end_are_the_end(more: bytes) -> None:
     assert below.aborted
 
 
+@pytest.mark.parametrize(
+    ("begin", "more"),
+    [
+        (b"0\r\nX: ", b"y" * 1000),
+        (b"0\r\n", b"X: " + b"y" * 1000 + b"\r\n"),
+        (b"1;name=", b"y" * 1000),
+        (chunk(b"some") + b"1;", b"y" * 1000),
+    ],
+)
+async def test_trailers_and_names_of_chunks_without_an_end_are_the_end(begin: bytes, more: bytes) -> None:
+    answer, connection, below = await asked(CHUNKED + begin)
+    for _ in range(LONGEST_HEAD // len(more)):
+        assert not below.aborted
+        connection.data_received(more)
+    connection.data_received(more)
+    with pytest.raises(Broken, match=r"^what stands beside its body is longer than 256 KiB$"):
+        await read(answer)
+    assert below.aborted
+
+
+async def test_a_long_body_may_have_a_lot_between_its_pieces() -> None:
+    answer, connection, _ = await asked(CHUNKED)
+    for _ in range(2 * LONGEST_HEAD // 1000):
+        connection.data_received(chunk(b"x", "{:x};" + "y" * 1000))
+        assert answer.take() == b"x"
+    connection.data_received(END)
+    assert connection.usable
+
+
 @pytest.mark.parametrize("come", [b"", b"HTTP/1.1 200 OK\r\nX: y", whole(b"{}" * 9)[:-1], CHUNKED + chunk(b"one")[:-3]])
 async def test_an_answer_that_is_cut_is_no_answer(come: bytes) -> None:
     answer, connection, _ = await asked(come) if come else await asked()
     connection.eof_received()
     connection.connection_lost(None)
-    with pytest.raises(Broken, match="the connection ended in mid-answer"):
+    said = "in mid-answer" if b"\r\n\r\n" in come else "before an answer came"
+    with pytest.raises(Broken, match=f"^the connection ended {said}$"):
         await read(answer)
     assert not connection.usable
+
+
+@pytest.mark.parametrize(
+    "coding",
+    [
+        "chunked ",
+        "chunked\t",
+        "chunked, ",
+        "gzip\r\nTransfer-Encoding: chunked",
+        "chunked, identity",
+        "identity",
+        "xchunked",
+    ],
+)
+async def test_an_answer_in_chunks_that_is_cut_is_none_however_the_chunks_were_announced(coding: str) -> None:
+    answer, connection, _ = await asked(f"HTTP/1.1 200 OK\r\nTransfer-Encoding: {coding}\r\n\r\n".encode(), chunk(b"a"))
+    connection.eof_received()
+    with pytest.raises(Broken, match="the connection ended in mid-answer"):
+        await read(answer)
+
+
+async def test_an_end_is_heard_while_something_is_still_to_be_sent() -> None:
+    """Below, the connection stays open until all was sent; and this one does not read."""
+    connection, below = connected()
+    body = b"x" * (4 * PIECE)
+    connection.pause_writing()
+    sending = asyncio.ensure_future(connection.send(head_of("PUT", "/x", b"", body), body))
+    await asyncio.sleep(0)
+    connection.eof_received()
+    assert below.aborted
+    connection.connection_lost(None)
+    with pytest.raises(Broken, match="before an answer came"):
+        await (await sending).begin()
 
 
 async def test_what_came_before_the_end_is_read_first() -> None:
@@ -260,6 +324,8 @@ async def test_what_nobody_asked_for_ends_a_connection_that_waits() -> None:
     ("sent", "encoding", "said"),
     [
         (b"x" * 20, "gzip", "is no gzip"),
+        (gzip.compress(b"one", mtime=0) + gzip.compress(b"two", mtime=0), "gzip", "goes on after its end"),
+        (gzip.compress(b"one", mtime=0), "gzip\r\nContent-Encoding: gzip", "'gzip, gzip', which was not asked for"),
         (gzip.compress(b"x" * 1000, mtime=0)[:-9], "gzip", "ends in the middle"),
         (b"abc", "br", "'br', which was not asked for"),
         (b"abc", "gzip, br", "which was not asked for"),
@@ -275,6 +341,22 @@ async def test_an_encoding_that_is_none_is_no_answer(sent: bytes, encoding: str,
         answer, _, _ = await asked(whole(sent, f"Content-Encoding: {encoding}"))
     with pytest.raises(Broken, match=said):
         await read(answer)
+
+
+async def test_however_much_is_packed_into_little_others_go_on_meanwhile() -> None:
+    answer, _, _ = await asked(whole(gzip.compress(b"\x00" * (8 << 20), 9, mtime=0), "Content-Encoding: gzip"))
+    turns: list[int] = []
+
+    async def others() -> None:
+        while True:
+            turns.append(1)
+            await asyncio.sleep(0)
+
+    beside = asyncio.ensure_future(others())
+    sizes = [len(piece) async for piece in answer.chunks()]
+    beside.cancel()
+    assert (sum(sizes), max(sizes)) == (8 << 20, MOST)
+    assert len(turns) >= len(sizes) - 1
 
 
 async def test_a_long_body_goes_in_pieces_as_fast_as_they_are_taken() -> None:
