@@ -17,13 +17,14 @@ from kopylite.cache.reflector import Reflector
 from kopylite.cache.steps import Replacement
 from kopylite.cache.watchstate import WatchState
 from kopylite.client.listwatch import ListWatch
-from kopylite.errors import ConnectionFailed, Expired, KindNotFound
+from kopylite.errors import ConnectionFailed, Expired, Forbidden, KindNotFound
 from kopylite.objects import Kind
 from kopylite.observers import InformerObserver
 from kopylite.testing import VirtualClock
 
 THING = Kind("example.com/v1", "Thing")
-Answer = bytes | list[bytes | float | Exception] | Exception
+# A page, the pieces of a watch, an error, or how long the next answer takes.
+Answer = bytes | list[bytes | float | Exception] | Exception | float
 
 
 def wire(name: str, version: int) -> dict[str, Any]:
@@ -39,6 +40,14 @@ def event(word: str, name: str, version: int) -> bytes:
     return json.dumps({"type": word, "object": {"kind": "Thing", **wire(name, version)}}).encode() + b"\n"
 
 
+def bookmark(version: int, **annotations: str) -> bytes:
+    metadata = {"resourceVersion": str(version), "annotations": annotations}
+    return json.dumps({"type": "BOOKMARK", "object": {"kind": "Thing", "metadata": metadata}}).encode() + b"\n"
+
+
+MARK = {"k8s.io/initial-events-end": "true"}
+
+
 @dataclass
 class World(InformerObserver):
     """The server, which gives one answer after the other, and whoever is told; it ends with the answers."""
@@ -50,12 +59,17 @@ class World(InformerObserver):
     clock: VirtualClock = field(default_factory=VirtualClock)
     kind_at: float = 0.0
     reasons: list[str] = field(default_factory=list)
+    counted: list[str] = field(default_factory=list)
+    slowness: float = 0.0
 
     async def answer(self) -> Any:
         if not self.script:
             self.scope.cancel()
             await anyio.sleep_forever()
         answer = self.script.pop(0)
+        while isinstance(answer, float):
+            await self.clock.sleep(answer)
+            answer = self.script.pop(0)
         if isinstance(answer, Exception):
             raise answer
         return answer
@@ -103,9 +117,16 @@ class World(InformerObserver):
         self.told.append(f"at {version}")
 
     async def replace(self, snapshot: Replacement) -> None:
+        await self.clock.sleep(self.slowness)
         found = [record for names in snapshot.records.values() for record in names.values()]
         self.objects = {record.name: record.resource_version for record in found}
         self.told.append(f"{'first' if snapshot.initial else 'all'} {sorted(self.objects)}")
+
+    def event(self, kind: str) -> None:
+        self.counted.append(kind)
+
+    def relisted(self) -> None:
+        self.counted.append("list")
 
     def watch_failed(self, reason: str) -> None:
         self.reasons.append(reason)
@@ -131,6 +152,7 @@ def test_a_list_in_pages_and_then_each_event_in_order_with_its_version() -> None
     world = World([page(7, "a", more="t"), page(7, "b"), chunks]).play()
     assert world.asked[1:4] == ["list 500", "list 500 t", "watch 7"]
     assert world.told == ["first ['a', 'b']", "ADDED c", "at 8", "MODIFIED a", "at 9", "DELETED b", "at 10"]
+    assert world.counted == ["list", "added", "modified", "deleted"], "a list of two pages is one"
 
 
 def test_what_the_sink_does_not_want_is_left_out_of_a_list() -> None:
@@ -138,14 +160,13 @@ def test_what_the_sink_does_not_want_is_left_out_of_a_list() -> None:
 
 
 def test_a_streamed_first_state_is_whole_at_its_marker_and_events_go_on_behind_it() -> None:
-    end = {"kind": "Thing", "metadata": {"resourceVersion": "9", "annotations": {"k8s.io/initial-events-end": "true"}}}
-    marker = json.dumps({"type": "BOOKMARK", "object": end}).encode() + b"\n"
-    first = (
-        event("ADDED", "other-x", 5) + event("ADDED", "a", 6) + event("ADDED", "other-y", 7) + event("ADDED", "b", 8)
-    )
-    world = World([[first + marker + event("MODIFIED", "a", 10)]]).play(streaming=True)
-    assert world.told == ["first ['a', 'b']", "MODIFIED a", "at 10"]
-    assert world.objects == {"a": "10", "b": "8"}
+    first = [event("ADDED", name, version) for version, name in enumerate(["other-x", "a", "other-y", "b", "c"], 1)]
+    first += [event("DELETED", "c", 8), bookmark(9, **MARK)]
+    behind = event("MODIFIED", "a", 10) + event("MODIFIED", "other-x", 11) + bookmark(12)
+    world = World([[b"".join(first) + behind]]).play(streaming=True)
+    assert world.told == ["first ['a', 'b']", "MODIFIED a", "at 10", "MODIFIED other-x", "at 11", "at 12"]
+    assert world.objects["b"] == "4"
+    assert world.counted == ["list", "modified", "modified", "bookmark"]
     assert world.asked[1] == "watch "
 
 
@@ -188,6 +209,34 @@ def test_what_somebody_has_told_already_is_not_told_again(caplog: pytest.LogCapt
     assert not caplog.records
 
 
+def test_the_same_trouble_is_told_again_after_a_watch_that_worked(caplog: pytest.LogCaptureFixture) -> None:
+    worked: list[bytes | float | Exception] = [event("ADDED", "a", 8), 60.0]
+    World([Forbidden("no"), Forbidden("no"), page(7), worked, Forbidden("no"), Forbidden("no"), worked]).play()
+    assert [record.getMessage() for record in caplog.records] == ["things: 403 Forbidden: no; trying again"] * 2
+
+
+def test_a_watch_that_ends_at_once_and_one_that_falls_silent_are_told_of(caplog: pytest.LogCaptureFixture) -> None:
+    world = World([page(7), [], [bookmark(8), 5000.0], page(8), [5000.0], page(8)]).play()
+    assert world.reasons == ["ClosedEarly", "Silence", "Silence"]
+    assert world.told == ["first []", "failed", "at 8", "failed", "failed"]
+    assert [record.getMessage().partition(";")[0] for record in caplog.records] == [
+        "things: the server ended the stream before the first event, at once",
+        "things: no bytes for 104 s",  # it is looked at every 5 s
+    ]
+    assert world.clock.monotonic() < 300, "each silence ends"
+
+
+def test_silence_counts_from_when_the_watch_is_asked_for() -> None:
+    world = World([200.0, page(7, "a"), 20.0, [event("ADDED", "b", 8), 60.0]]).play()
+    assert world.told == ["first ['a']", "ADDED b", "at 8"]
+
+
+def test_the_time_that_a_first_state_takes_to_be_stored_is_no_silence() -> None:
+    world = World([[bookmark(7, **MARK), 20.0, event("ADDED", "b", 8)]], slowness=500.0).play(streaming=True)
+    assert world.told == ["first []", "ADDED b", "at 8"]
+    assert "list 1" not in world.asked
+
+
 def test_a_line_that_is_cut_is_no_event() -> None:
     world = World([page(7), [event("ADDED", "a", 8)[:-9], 0.0], page(7), [event("ADDED", "a", 8), 60.0]]).play()
     assert world.told == ["first []", "failed", "ADDED a", "at 8"]
@@ -203,6 +252,7 @@ def test_a_fault_of_our_own_is_told_with_its_traceback_and_everything_is_listed_
     assert record.levelname == "ERROR"
     assert record.exc_info
     assert "this is a fault of kopylite" in record.getMessage()
+    assert world.told == ["failed", "first ['a']"]
     assert world.reasons[0] == "RuntimeError"
 
 

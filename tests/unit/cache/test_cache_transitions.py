@@ -274,6 +274,8 @@ def test_whatever_fails_is_tried_again_within_bounds_and_is_known_as_the_problem
     assert after.problem is not None
     assert after.problem.error is error
     assert after.has_state == memory.has_state, "what is known stays usable"
+    assert after.failures <= max(memory.failures, memory.lists) + 1, "it is counted once"
+    assert isinstance(state, Watching) or after.lists == memory.lists, "only a watch forces a list"
 
 
 @given(st.sampled_from(STATES), memories, st.sampled_from(ERRORS), st.floats(0, 1e6))
