@@ -176,9 +176,12 @@ class RecentWrites:
             return None
         if kind.group_kind in self._floors:  # else nothing was ever written to the kind
             of_kind = self._pending.get(kind.group_kind)
-            if of_kind and (key in of_kind or (key.namespace, "") in of_kind or EVERYTHING in of_kind):
+            if of_kind and ((key.namespace, "") in of_kind or EVERYTHING in of_kind):
                 return None
             if not self._trusts(kind, key.namespace, store):
+                return None
+            entry = of_kind.get(key) if of_kind else None
+            if entry is not None and not self._shows_now(kind, key, entry, store):
                 return None
         stored = store.get(key)
         return None if stored is None else stored.body
@@ -226,8 +229,8 @@ class RecentWrites:
     async def _shows(
         self, kind: Kind, scope: ObjectKey, entry: Doubt, store: StoreReader, namespace: str, *, asks: bool
     ) -> bool:
-        """Whether a store shows a write; drops the entry when all of them do."""
-        usable, confirmed = self._state(entry, scope, store)
+        """Whether a store shows a write; waits for it, or asks the server."""
+        usable = self._shows_now(kind, scope, entry, store)
         if not usable and not entry.version:
             entry.unsure = True  # the store shows another object than was deleted: an older one, or the next
         if not usable and entry.unsure and asks:
@@ -235,11 +238,16 @@ class RecentWrites:
                 await self._look(kind, scope, entry)
             else:
                 await self._solve(kind, namespace, [entry])
-            usable, confirmed = self._state(entry, scope, store)
+            usable = self._shows_now(kind, scope, entry, store)
         if not usable and not entry.unsure and entry.version and not entry.tried:
             await store.wait_newer(scope, entry.version, MAX_WAIT)
-            usable, confirmed = self._state(entry, scope, store)
+            usable = self._shows_now(kind, scope, entry, store)
             entry.tried = not usable
+        return usable
+
+    def _shows_now(self, kind: Kind, scope: ObjectKey, entry: Doubt, store: StoreReader) -> bool:
+        """Whether a store shows a write by now; drops the entry when all of them do."""
+        usable, confirmed = self._state(entry, scope, store)
         if confirmed and self._confirmed_everywhere(kind, scope, entry, store):
             of_kind = self._pending.get(kind.group_kind, {})
             if of_kind.get(scope) is entry:

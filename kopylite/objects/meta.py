@@ -54,6 +54,8 @@ def compare_versions(a: str, b: str) -> int:
     """
     if a == b:
         return 0
+    if a.isascii() and b.isascii() and a.isdigit() and b.isdigit() and a[0] != "0" != b[0]:
+        return len(a) - len(b) or (-1 if a < b else 1)
     left, right = _comparable(a), _comparable(b)
     return (left > right) - (left < right)
 
