@@ -154,9 +154,14 @@ class Draft:
             self._desired_body = encode_sorted(self.desired)
         return self._desired_body
 
-    def is_held_by(self, stored: dict[str, Any]) -> bool:
-        """Whether a state of the object holds what is desired just as it is, so that there is nothing to merge."""
-        return holds(self._bare(stored), self.desired, self.literal)
+    def is_held_by(self, stored: dict[str, Any], sent: dict[str, Any] | None = None) -> bool:
+        """Whether a state of the object holds what is desired just as it is, so that there is nothing to merge.
+
+        Args:
+            sent: what was made of the desired state; an answer that is just that holds it.
+        """
+        bare = self._bare(stored)
+        return (sent is not None and bare == self._bare(sent)) or holds(bare, self.desired, self.literal)
 
     def _name(self) -> None:
         desired = self.desired.get("metadata") or {}

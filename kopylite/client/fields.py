@@ -58,12 +58,14 @@ class Field:
 
     def child(self, name: str) -> Field:
         """A field of this struct, or a value of this map."""
+        found = self._children.get(name)
+        return self._child(name) if found is None else found
+
+    def _child(self, name: str) -> Field:
         if not self._has_fields:
             return self.each
-        field = self._children.get(name)
-        if field is None:
-            facts = _fields(self._facts["of"]).get(name)
-            field = self._children[name] = Field(facts) if facts else UNKNOWN
+        facts = _fields(self._facts["of"]).get(name)
+        field = self._children[name] = Field(facts) if facts else UNKNOWN
         return field
 
     def is_default(self, value: Any, beside: Mapping[str, Any]) -> bool:

@@ -22,7 +22,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kopylite.client.codec import encode
+from kopylite.client.codec import encode, encode_sorted
 from kopylite.client.fields import SERVERS_OWN, Field
 from kopylite.objects.wirevalues import wire_value
 
@@ -55,16 +55,20 @@ class Overlay:
         literal: the literal dicts and lists of the desired object, by id.
         others: the fields that other managers own: they stay when this operator drops a part around them.
         partial: of a map, what is not desired stays in any case; only list elements are dropped.
+        explain: say what is `unexplained`: to look for defaults takes as long as all the rest.
 
     Attributes:
         dropped: fields were taken out because this operator named them before.
         unexplained: the stored object has fields beside those that are desired, and they are no plain defaults.
     """
 
-    def __init__(self, literal: Mapping[int, Any], others: Names = NONE, *, partial: bool = False) -> None:
+    def __init__(
+        self, literal: Mapping[int, Any], others: Names = NONE, *, partial: bool = False, explain: bool = False
+    ) -> None:
         self._literal = literal
         self._others = others
         self._partial = partial
+        self._explain = explain
         self.dropped = False
         self.unexplained = False
 
@@ -99,7 +103,7 @@ class Overlay:
         bare = not named and not others
         for name, value in desired.items():
             old, kind = stored.get(name, ABSENT), type(value)
-            if kind in _PLAIN and type(old) is kind and value == old:
+            if type(old) is kind and value == old and (kind in _PLAIN or _same_text(value, old)):
                 continue  # as most are
             mine = theirs = NONE
             if not bare:
@@ -109,7 +113,7 @@ class Overlay:
                     # managedFields name an atomic map (a nodeSelector) alone, and that is all in it.
                     mine = {f"f:{inner}": NONE for inner in old} if step in named else NONE
             if kind is dict and type(old) is dict:
-                new = self._dict(old, value, field.child(name), mine, theirs) if value is not old else old
+                new = self._dict(old, value, field.child(name), mine, theirs)
             else:
                 new = self._value(old, value, field.child(name), mine, theirs)
             if new is not old:
@@ -123,30 +127,34 @@ class Overlay:
         return merged
 
     def _beside(self, stored: Any, desired: Any, merged: Any, field: Field, named: Names, others: Names) -> Any:
-        """`merged` after the stored fields that are not desired (any more)."""
+        """`merged` after the stored fields that are not desired (any more): what was not this operator's stays."""
         literal = id(desired) in self._literal
         for name, old in stored.items():
             if name in desired:
                 continue
             new = old
-            if not literal:
+            if literal:
+                new = ABSENT if old is not None else old
+            elif f"f:{name}" in named:
                 new = self._leave_out(name, old, merged, field.child(name), named, others)
-            elif old is not None:
-                new = ABSENT
+            elif self._explain and not self.unexplained:
+                child = field.child(name)
+                self.unexplained = not (child.assigned or self._stays(name, old, merged, child))
             if new is not old:
                 merged = _with(merged, stored, name, new)
         return merged
 
+    def _stays(self, name: str, value: Any, beside: dict[str, Any], field: Field) -> bool:
+        """Whether a stored field that is not desired is nobody's wish that could have been this operator's."""
+        return self._partial or value is None or name in SERVERS_OWN or field.is_default(value, beside)
+
     def _leave_out(
         self, name: str, value: Any, beside: dict[str, Any], field: Field, named: Names, others: Names
     ) -> Any:
-        """A stored field that is not desired (any more): it stays, unless it was this operator's."""
-        if self._partial or value is None or name in SERVERS_OWN or field.is_default(value, beside):
+        """What stays of a field that this operator named before and does not desire any more."""
+        if self._stays(name, value, beside, field):
             return value
         step = f"f:{name}"
-        if step not in named:
-            self.unexplained |= not field.assigned
-            return value
         rest = _rest(value, named[step] or NONE, others.get(step), field)
         self.dropped |= rest is not value
         return rest
@@ -209,6 +217,11 @@ def holds(stored: Any, desired: Any, literal: Mapping[int, Any]) -> bool:
             and all(map(holds, stored, desired, repeat(literal)))
         )
     return type(stored) is type(desired) and bool(stored == desired)
+
+
+def _same_text(value: Any, other: Any) -> bool:
+    """Of equal values, whether they are written alike: to Python 1 is 1.0, and true."""
+    return value is other or encode_sorted(value) == encode_sorted(other)
 
 
 def _with(merged: dict[str, Any], stored: dict[str, Any], name: str, new: Any) -> dict[str, Any]:

@@ -158,7 +158,7 @@ class Upserts:
             anew = Recreation(self._api, self._clock, told)
             answer = await anew.recreate(resource_kind, draft.stored, fresh.desired, options, recreate, error)
             return self._settle(fresh, answer, NONE, options), Outcome.RECREATED
-        obj = self._settle(draft, answer, names, options)
+        obj = self._settle(draft, answer, names, options, merged)
         before, after = draft.stored["metadata"].get("resourceVersion"), decode_identity(answer)[1].resource_version
         return obj, Outcome.UNCHANGED if before == after else Outcome.UPDATED
 
@@ -174,7 +174,7 @@ class Upserts:
     ) -> tuple[Draft, dict[str, Any], Names]:
         """The object to store, the draft that it was made from, and the fields that were named the last time."""
         names: Names = decode_object(known.names) if known is not None else NONE
-        overlay = Overlay(draft.literal)
+        overlay = Overlay(draft.literal, explain=known is None)
         merged = draft.over(draft.stored, overlay, names)
         if not overlay.dropped and (known is not None or not (overlay.unexplained or merged is not draft.stored)):
             return draft, merged, names
@@ -241,12 +241,14 @@ class Upserts:
         self._remember(draft.name, _Known(uid, shared, refused, state))
         return True
 
-    def _settle(self, draft: Draft, answer: bytes, names: Names, options: WriteOptions) -> Any:
+    def _settle(
+        self, draft: Draft, answer: bytes, names: Names, options: WriteOptions, sent: dict[str, Any] | None = None
+    ) -> Any:
         """The object that the server made of the desired state; what it did not take of it is remembered."""
         obj = draft.adapter.decode(answer)
         if not options.dry_run:
             stored = obj if isinstance(obj, Unstructured) else decode_object(answer)
-            metadata, held = stored["metadata"], draft.is_held_by(stored)
+            metadata, held = stored["metadata"], draft.is_held_by(stored, sent)
             refused = 0 if held else self._refused(draft, stored)
             seen = (held and metadata.get("resourceVersion")) or _UNSEEN
             shared, state = self._shared_names(draft, names), (seen, draft.fingerprint()[1])
