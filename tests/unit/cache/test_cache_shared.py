@@ -45,14 +45,19 @@ async def test_an_informer_lives_until_its_last_user_releases_it() -> None:
             assert cache.store_for(THING, "") is None, "not yet complete: reads go to the server"
             assert cache.is_namespaced(THING) is None
             with anyio.fail_after(5):
+                await cache.wait_scope(THING)
+                assert cache.is_namespaced(THING) is True
                 await first.wait_synced()
             assert cache.is_namespaced(THING) is True
             cache.release(first)
             store = cache.store_for(THING, "")
             assert store is not None
             assert store.get(ObjectKey("ns", "a")) is not None
+            entry = cache._entries[first.scope]
+            assert not entry.stop.cancel_called
             cache.release(first)
             cache.release(first)
+            assert entry.stop.cancel_called
             assert cache.store_for(THING, "") is None
             assert cache.informers == []
             second = cache.acquire(THING)
@@ -142,6 +147,12 @@ async def test_nothing_is_kept_of_an_informer_that_has_ended() -> None:
             assert len(cache._located) == 1
             tasks.cancel_scope.cancel()
         assert not cache._located, "nobody waits any more"
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(cache.wait_scope, THING)
+            with anyio.move_on_after(0):
+                await cache.wait_scope(THING)
+            assert cache._located, "somebody still waits"
+            tasks.cancel_scope.cancel()
 
 
 async def test_an_informer_was_tried_when_its_list_came_or_was_refused() -> None:

@@ -102,7 +102,9 @@ async def test_a_write_is_waited_for_until_its_event_or_a_later_bookmark_comes()
 
 
 async def test_waiting_ends_with_its_limit() -> None:
-    assert not await Store().wait_newer(KEY, "10", 0.01)
+    store = Store()
+    assert not await store.wait_newer(KEY, "10", 0.01)
+    assert not store._waiters
 
 
 def test_what_the_server_lists_is_searched_by_the_same_index_functions() -> None:
@@ -145,7 +147,9 @@ def test_an_index_at_which_no_object_has_a_value_is_named_once(caplog: pytest.Lo
 
 def test_nothing_is_kept_of_a_namespace_without_objects() -> None:
     store = Store()
+    store.add_index("kind", lambda record: ["thing"])
     for number in range(3):
         store.put(thing("a", namespace=f"n{number}"))
         store.remove(ObjectKey(f"n{number}", "a"))
+    assert not store._indexer.find("kind", "thing", ""), "nor in an index"
     assert (store.names(), dict(store._spaces), len(store), store.body_bytes) == ({}, {}, 0, 0)

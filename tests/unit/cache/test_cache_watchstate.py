@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kopylite.cache.record import Bookmark, Page, WatchFrame
-from kopylite.cache.steps import FetchPage, FindKind, OpenWatch, Phase, Probe, Sleep, Verdict
-from kopylite.cache.watchstate import WatchState
+from kopylite.cache.steps import FetchPage, FindKind, OpenWatch, Phase, Probe, Sleep, Verdict, WentBack
+from kopylite.cache.watchstate import IDLE_LIMIT, MARKER_QUIET_LIMIT, OPEN_LIMIT, WatchState
 from kopylite.errors import ConnectionFailed, Expired, Forbidden, KindNotFound, StreamBroken
 from tests.unit.cache.things import thing
 
@@ -93,7 +93,7 @@ def test_a_kind_that_was_away_long_ago_is_looked_for_as_one_that_never_was() -> 
 def test_silence_is_death_where_a_bookmark_has_come_and_before_the_watch_is_open() -> None:
     state = watching()
     assert not state.silence_is_death
-    state.received(("BOOKMARK", Bookmark("101", False)))
+    assert state.received(("BOOKMARK", Bookmark("101", False))) is Verdict.ADVANCE
     assert state.silence_is_death
     state.failed(StreamBroken("reset"), 500.0, 0.5)
     state.next(0.5)
@@ -147,6 +147,15 @@ def test_a_watch_that_is_about_to_be_opened_counts_as_one_unless_something_is_wr
     assert phases == [Phase.WATCHING, Phase.RETRYING, Phase.RETRYING]
 
 
+def test_a_kind_that_is_found_and_fails_in_another_way_is_not_waited_for() -> None:
+    state = WatchState(streaming=False)
+    state.kind_missing(KindNotFound("Thing"), 0.0, 0.5)
+    assert state.phase is Phase.WAITING_FOR_KIND
+    state.found()
+    state.failed(Forbidden("no"), 1.0, 0.5)
+    assert (state.phase, isinstance(state.next(0.5), Sleep)) == (Phase.RETRYING, True)
+
+
 def test_what_a_stream_sends_before_its_mark_is_collected_and_told_to_nobody() -> None:
     state = WatchState(streaming=True)
     state.next(0.5)
@@ -161,6 +170,53 @@ def test_what_a_stream_sends_before_its_mark_is_collected_and_told_to_nobody() -
     snapshot = state.snapshot()
     assert snapshot.version == "7"
     assert [record.resource_version for space in snapshot.records.values() for record in space.values()] == ["4"]
+
+
+def test_a_version_that_goes_back_is_known_by_its_number_and_what_is_no_number_is_believed() -> None:
+    back = {}
+    for version in ("99", "099", "100", "101", "1000", "x", "aaaa", "", "20"):
+        state = watching()
+        try:
+            back[version] = state.received(("MODIFIED", thing("a", version))) is not Verdict.APPLY
+        except WentBack:
+            back[version] = True
+    assert [version for version, refused in back.items() if refused] == ["99", "099", "20"]
+
+
+def test_a_deadline_counts_from_the_request_then_from_the_answer_and_then_from_the_last_bytes() -> None:
+    state = WatchState(streaming=True)
+    state.next(0.5)
+    state.found()
+    step = state.next(0.5)
+    assert isinstance(step, OpenWatch)
+    state.opening(step, 5.0)
+    deadlines = [state.deadline()]
+    state.opened(7.0)
+    deadlines.append(state.deadline())
+    state.received(("BOOKMARK", Bookmark("100", True)))
+    state.snapshot()
+    deadlines.append(state.deadline())
+    state.heard = 20.0
+    deadlines.append(state.deadline())
+    assert deadlines == [5.0 + OPEN_LIMIT, 7.0 + MARKER_QUIET_LIMIT, 7.0 + IDLE_LIMIT, 20.0 + IDLE_LIMIT]
+
+
+def test_what_was_stored_goes_with_its_kind_once() -> None:
+    state = watching()
+    gone = state.kind_missing(KindNotFound("Thing"), 0.0, 0.5)
+    assert gone is not None
+    assert (gone.gone, gone.records, gone.initial) == (True, {}, False)
+    assert state.kind_missing(KindNotFound("Thing"), 1.0, 0.5) is None
+
+
+def test_a_stream_that_ended_too_early_says_before_what() -> None:
+    early = watching().closed(0.5, 0.5)
+    state = WatchState(streaming=True)
+    state.next(0.5)
+    state.found()
+    open_watch(state, 0.0)
+    assert "before the first event" in str(early)
+    assert "before the initial state was complete" in str(state.closed(60.0, 0.5))
 
 
 def test_only_the_first_whole_state_is_initial() -> None:

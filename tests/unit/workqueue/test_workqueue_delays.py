@@ -71,7 +71,7 @@ def test_what_is_cleared_is_let_go_and_the_heap_can_be_used_again() -> None:
     heap.schedule("a", 1.0)
     heap.clear()
     assert not heap._heap
-    assert (len(heap), heap.next_time()) == (0, None)
+    assert (len(heap), heap.next_time(), heap.earliest) == (0, None, math.inf)
     heap.schedule("b", 2.0)
     assert heap.pop_due(9.0) == [("b", 2.0)]
 

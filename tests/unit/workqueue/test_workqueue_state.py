@@ -132,7 +132,9 @@ def test_what_was_parked_or_held_is_forgotten_by_clear() -> None:
     assert keys_taken(state, 2) == ["a", "b"]
     state.add("a", 1.0)
     state.hold("b", 1.0, after=10.0)
+    state.add("c", 1.0, priority=5)
     state.clear()
+    assert state.take(1.0) is None
     assert state.done("a", 2.0) == (2.0, False)
     assert state.done("b", 2.0) == (2.0, False)
     assert not state.add("b", 3.0, after=5.0)
