@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import select
 import ssl
 from typing import Final
 
@@ -47,7 +48,7 @@ class Connections:
         """
         while self._idle:
             connection = self._idle.pop()
-            if connection.usable and connection.context is context:
+            if connection.usable and connection.context is context and _is_quiet(connection):
                 self._used.add(connection)
                 return connection
             connection.abort()  # also one with a certificate that has been renewed
@@ -135,3 +136,14 @@ class Connections:
                 connection.abort()
         self._idle = kept
         self._sweep = loop.call_at(kept[0].idle_since + KEEPALIVE, self._close_idle, loop) if kept else None
+
+
+def _is_quiet(connection: HttpConnection) -> bool:
+    """Nothing has come that the event loop has not read yet: neither the connection's end, on which a write would be
+    lost, nor an answer that nobody asked for, which the next one who asks would take for theirs."""
+    made = connection.transport.get_extra_info("socket")
+    if not hasattr(select, "poll"):  # Windows
+        return not select.select([made], [], [], 0)[0]
+    news = select.poll()
+    news.register(made, select.POLLIN)
+    return not news.poll(0)

@@ -129,6 +129,8 @@ class Dialer:
                 self._addresses = _literal(host, port) or list(
                     await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
                 )
+                if not self._addresses:
+                    raise OSError("its name has no address")
                 self._known_until = loop.time() + ADDRESS_SECONDS
             return self._addresses
 

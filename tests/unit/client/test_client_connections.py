@@ -255,6 +255,41 @@ async def test_when_a_connection_that_waited_has_died_the_others_are_not_tried(m
     assert server.connections == 9 + 1
 
 
+async def test_a_server_that_closes_after_each_answer_without_a_word_loses_no_write() -> None:
+    async def close(_: Received, writer: asyncio.StreamWriter) -> None:
+        writer.write(answer())
+        writer.close()
+
+    async with ScriptedServer(close) as server, HttpTransport(ClientConfig(server.url)) as transport:
+        for _ in range(10):
+            assert (await transport.request(ApiRequest("POST", "/x", body=b"{}"))).status == 200
+    assert len(server.received) == 10
+
+
+@pytest.mark.parametrize("news", [answer(body=b"forged"), b""])
+async def test_what_came_while_the_event_loop_was_held_up_is_seen_before_a_connection_is_used_again(
+    news: bytes,
+) -> None:
+    """`news`: an answer that nobody asked for; b"": the end."""
+    loop, accepted = asyncio.get_running_loop(), list[socket.socket]()
+
+    async def serve() -> None:
+        accepted.append((await loop.sock_accept(listening))[0])
+        await loop.sock_recv(accepted[-1], 1000)
+        await loop.sock_sendall(accepted[-1], answer(body=b"asked"))
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.setblocking(False)
+        async with HttpTransport(ClientConfig(f"http://127.0.0.1:{listening.getsockname()[1]}")) as transport:
+            for _ in range(2):
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(serve)
+                    response = await transport.request(ApiRequest("POST", "/x", body=b"{}"), timeout=10)
+                assert response.body == b"asked"
+                with accepted[-1] as there:
+                    there.sendall(news)
+
+
 async def test_connections_that_had_an_answer_since_are_trusted_when_another_falls_silent() -> None:
     asked, loop = anyio.Event(), asyncio.get_running_loop()
 

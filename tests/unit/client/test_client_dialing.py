@@ -202,6 +202,19 @@ async def test_a_name_that_nobody_knows_is_told_in_words() -> None:
             await transport.request(VERSION)
 
 
+@pytest.mark.asyncio(loop_factories=["asyncio"])
+async def test_a_name_without_an_address_is_told_as_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def getaddrinfo(*_: Any, **__: Any) -> list[Any]:
+        return []
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo)
+    async with HttpTransport(ClientConfig("http://kube.example.com"), clock=Hurried()) as transport:
+        with pytest.raises(
+            ConnectionFailed, match=r"^no connection to http://kube.example.com: its name has no address$"
+        ):
+            await transport.request(VERSION)
+
+
 async def test_an_ipv6_server_is_reached_by_its_address() -> None:
     server = ScriptedServer(answer())
     try:
