@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
@@ -18,6 +19,7 @@ from kopylite.errors import LifecycleError
 from kopylite.leaderelection import LEASE
 from kopylite.manager import Manager, Options
 from kopylite.reconcile.recorder import RECREATED
+from kopylite.serving.routes import Query
 from kopylite.sweep.transport import Link, MemoryTransport
 from kopylite.testing.clock import VirtualClock
 
@@ -117,6 +119,31 @@ def test_an_object_that_was_recreated_has_an_event_of_it() -> None:
         [event] = [one for one in await world.client.live.list(EVENT) if one["reason"] == RECREATED]
         assert (event["note"], event["action"]) == ("its selector cannot be changed", "Recreate")
         assert event["regarding"]["name"] == "a"
+        assert event["reportingInstance"] == (platform.node() or "noted")
+
+    lived(play)
+
+
+def test_an_apps_tasks_and_checks_work_while_it_runs() -> None:
+    async def play(world: World) -> None:
+        noted, seen = Noted(), list[tuple[tuple[str, ...], bool]]()
+
+        @noted.app.task
+        async def count(ctx: Context) -> None:
+            seen.append((ctx.reasons, (await ctx.client.live.find(CONFIG_MAP, Request("default", "a"))) is None))
+
+        @noted.app.health("database")
+        async def database(ctx: Context) -> str | None:
+            return "gone"
+
+        manager = world.manager(noted.app)
+        assert not await manager._own_checks("health", Query())
+        async with world.running(manager):
+            await world.clock.sleep(1)
+            assert seen == [(("the task runs",), True)]
+            found = await manager._own_checks("health", Query())
+            assert {name: check() for name, check in found.items()} == {"database": "gone"}
+            assert (await manager._healthz(Query())).status == 500
 
     lived(play)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -125,6 +126,15 @@ def test_the_metrics_know_the_tasks_the_leases_and_the_queues_from_the_start() -
         assert f'workqueue_depth{{controller="{name}",name="{name}",priority="0"}} 0.0' in text
 
 
+@pytest.mark.parametrize(("own", "workers"), [(None, 5), (3, 3)])
+def test_a_controller_has_the_workers_of_the_manager_unless_it_says_how_many(own: int | None, workers: int) -> None:
+    app, metrics = App("shop"), Metrics()
+    app.reconciler(THING, name="things", workers=own)(nothing)
+    assembled(app, options=Options(workers=5), metrics=metrics)
+    text = metrics.exposition()[0].decode()
+    assert f'controller_runtime_max_concurrent_reconciles{{controller="things"}} {workers}.0' in text
+
+
 def test_an_app_with_a_webhook_of_any_kind_has_what_answers_it() -> None:
     judging, plain = App("judging"), the_app("plain")
 
@@ -164,11 +174,14 @@ def test_webhooks_write_over_connections_of_their_own_and_cannot_go_unserved() -
         parts = assembled(app)
 
         async def main() -> Any:
-            return webhook_service(parts.webhooks, Options(**options), config, Metrics(), clock)
+            return webhook_service(parts.webhooks, Options(**options), config, metrics, clock)
 
         return (clock := VirtualClock()).run(main)
 
+    metrics = Metrics()
     assert service(the_app()) is None
     with pytest.raises(UsageError, match="--webhook-address off: the App has webhooks"):
         service(app, webhook_address="off")
-    assert service(app, webhook_address="127.0.0.1:0") is not None
+    found = service(app, webhook_address="127.0.0.1:0")
+    found.server = SimpleNamespace(in_flight={"/judge": 2})
+    assert metrics.webhooks.in_flight() == {"/judge": 2}

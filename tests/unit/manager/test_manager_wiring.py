@@ -19,6 +19,7 @@ from kopylite.controller import ControllerSpec, channel, periodic
 from kopylite.diagnostics import forgotten_awaits
 from kopylite.errors import KindNotFound
 from kopylite.manager.wiring import (
+    MAP_SECONDS,
     CacheGate,
     FirstSync,
     Places,
@@ -30,7 +31,7 @@ from kopylite.objects import Shard
 from kopylite.reconcile import Environment
 from kopylite.testing import EmbeddedCluster
 from kopylite.testing.clock import VirtualClock
-from kopylite.triggers import Event, KindSource, predicate
+from kopylite.triggers import EnqueueMapped, Event, KindSource, predicate
 from tests.operators import eventually
 
 if TYPE_CHECKING:
@@ -240,8 +241,23 @@ def test_map_functions_wait_for_the_caches_together_and_ten_seconds_at_most() ->
                 tasks.start_soon(wait, first, after, until)
             await clock.sleep(3)
             await source.informer.replace(Replacement({}, "1", initial=True))
+        await source.informer.replace(Replacement({}, "", initial=False, gone=True))
+        await first.wait()
+        assert clock.monotonic() == began + 5, "only once"
 
     clock.run(main)
+
+
+@pytest.mark.parametrize(("asked", "seconds"), [(None, MAP_SECONDS), (5.0, 5.0), (600.0, MAP_SECONDS)])
+async def test_a_map_function_has_the_time_of_its_controller_and_a_minute_at_most(
+    asked: float | None, seconds: float
+) -> None:
+    spec = ControllerSpec(
+        name="c", kind=CONFIG_MAP, reconcile=nothing, timeout=asked, watches=(watch(SECRET, map=nobody),)
+    )
+    [_, source], _ = made_of(spec, None, VirtualClock())
+    assert isinstance(source._handler, EnqueueMapped)
+    assert source._handler._guard._timeout == seconds
 
 
 @pytest.mark.parametrize(
