@@ -206,11 +206,24 @@ def _another(schema: Schema, value: list[Any]) -> Any:
     if choices := items.get("enum"):
         return next((each for each in choices if each not in value), None)
     if isinstance(last, str):
-        return f"{last}x"
+        return _other_text(items, last, value)
     if not isinstance(last, dict):
         return None
-    keys = [key for key in schema.get("x-kubernetes-list-map-keys") or ("name",) if isinstance(last.get(key), str)]
-    return {**copy.deepcopy(last), keys[0]: f"{last[keys[0]]}x"} if keys else None
+    for key in schema.get("x-kubernetes-list-map-keys") or ("name",):
+        if isinstance(last.get(key), str):
+            taken = [each.get(key) for each in value if isinstance(each, dict)]
+            other = _other_text((items.get("properties") or {}).get(key) or {}, last[key], taken)
+            return None if other is None else {**copy.deepcopy(last), key: other}
+    return None
+
+
+def _other_text(schema: Schema, text: str, taken: Sequence[Any]) -> str | None:
+    """A text that is not among others; None: nobody knows one."""
+    if choices := schema.get("enum"):
+        return next((each for each in choices if isinstance(each, str) and each not in taken), None)
+    while text in taken:
+        text += "x"
+    return text if len(text) <= schema.get("maxLength", math.inf) else None
 
 
 def _fresh(schema: Schema) -> Iterator[tuple[str, Any]]:

@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 
 from kopylite.objects.wireformats import parse_duration
 
-# As long as upstream looks ahead; the 29th of February comes within it, the 31st never.
-_HORIZON_DAYS = 5 * 366
+# As long as upstream looks ahead (robfig/cron, spec.go); the 29th of February comes within it, the 31st never.
+_HORIZON_YEARS = 5
 _DESCRIPTORS = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
@@ -57,13 +57,13 @@ class Schedule:
         )
 
     def after(self, moment: datetime) -> datetime | None:
-        """The first time later than `moment`, in its zone; None if there is none within five years."""
+        """The first time later than `moment`, in its zone; None if there is none in its year and the five after it."""
         if self.every is not None:
             return moment.replace(microsecond=0) + self.every
         start = moment.replace(second=0, microsecond=0) + timedelta(minutes=1)
-        for offset in range(_HORIZON_DAYS):
+        for offset in range(366 * (_HORIZON_YEARS + 1)):
             day = start if offset == 0 else (start + timedelta(days=offset)).replace(hour=0, minute=0)
-            if not self._on(day):
+            if not self._on(day) or day.year > start.year + _HORIZON_YEARS:
                 continue
             for hour in sorted(hour for hour in self.hours if hour >= day.hour):
                 first = day.minute if hour == day.hour else 0

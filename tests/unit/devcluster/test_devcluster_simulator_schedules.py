@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kopylite.apiserver.builtin.cron import schedule_problem
@@ -40,14 +40,24 @@ def test_what_never_comes_is_none(text: str) -> None:
     assert Schedule.parse(text).after(NOON) is None
 
 
+def test_it_looks_as_far_as_to_the_end_of_the_fifth_year() -> None:
+    sunday = datetime(2034, 12, 31, tzinfo=UTC)
+    assert Schedule.parse("0 0 31 12 */7").after(datetime(2029, 1, 2, tzinfo=UTC)) == sunday
+    assert Schedule.parse("0 0 31 12 */7").after(datetime(2028, 12, 31, 1, tzinfo=UTC)) is None
+
+
 FIELD = st.sampled_from(["*", "*/7", "3", "1-5", "2,4", "1-6/2"])
 
 
 @given(st.tuples(FIELD, FIELD, FIELD, FIELD, FIELD), st.integers(0, 60 * 24 * 40))
+@example(("*", "*", "3", "2,4", "*/7"), 0)
 def test_it_is_the_first_minute_that_fits(fields: tuple[str, ...], later: int) -> None:
     schedule, begin = Schedule.parse(" ".join(fields)), NOON + timedelta(minutes=later)
     found = schedule.after(begin)
-    assert found is not None
+    if found is None:  # the third of a month that is a Sunday, and in April
+        days = (begin + timedelta(days=offset) for offset in range(1, 5 * 366))
+        assert not any(fits(schedule, day.replace(hour=3, minute=3)) for day in days)
+        return
     assert found > begin
     assert fits(schedule, found)
     minute = begin.replace(second=0) + timedelta(minutes=1)

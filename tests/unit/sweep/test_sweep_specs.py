@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kopylite.apiserver.schema.validate import Validator
@@ -82,6 +82,7 @@ pairs = st.recursive(
 
 @settings(max_examples=150)
 @given(pairs)
+@example(({"type": "array", "items": {"type": "string", "maxLength": 1}}, ["a"]))
 def test_a_variation_is_valid_exactly_when_it_says_so_and_comes_back(pair: Pair) -> None:
     schema = {"type": "object", "properties": {"spec": pair[0], "status": {"type": "object"}}}
     obj = {"apiVersion": "a/v1", "kind": "A", "metadata": {"name": "a"}, "spec": pair[1], "status": {}}
@@ -187,3 +188,21 @@ def test_what_people_write_is_varied_once_as_it_is_at_the_end_of_their_step() ->
     key = "things.sweep.example.com default/a"
     gone = "/spec"  # which the server refuses
     assert found == [(0, key, [gone, "/spec/on", "/spec/size", "/spec/size"]), (1, key, ["/spec/on", "/spec/on"])]
+
+
+def test_one_more_element_is_one_that_the_list_has_not_and_may_have() -> None:
+    named = {"type": "object", "properties": {"name": {"type": "string", "enum": ["a", "b"]}}}
+    keyed = {"type": "array", "items": named, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
+    assert added(keyed, [{"name": "a"}]) == {"name": "b"}
+    assert added(keyed, [{"name": "b"}, {"name": "a"}]) is None
+    unique = {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"}
+    assert added(unique, ["ax", "a"]) == "axx"
+
+
+def added(schema: dict[str, Any], value: list[Any]) -> Any:
+    """What the variation with one element more has; None: there is none."""
+    whole = {"type": "object", "properties": {"spec": schema}}
+    found = [
+        json.loads(each.value) for each in variations(whole, {"spec": value}) if each.pointer == "/spec" and each.value
+    ]
+    return next((each[-1] for each in found if len(each) > len(value)), None)
