@@ -37,6 +37,7 @@ PROVIDER_TIMEOUT = 20.0
 MAX_ANSWER = 1024 * 1024
 # As for exec plugins: a token that the server rejects is not renewed for each request.
 MIN_INTERVAL = 10.0
+_PLAIN = "/?%:@!$&'()*+,;=~"
 
 
 class _Claims(msgspec.Struct):
@@ -125,7 +126,8 @@ class _Provider:
             metadata = self._decode(status, body, _Metadata, url)
             if not metadata.token_endpoint:
                 raise KubeconfigError(f"{self._where}: {url} names no token_endpoint")
-            endpoint = _secure(metadata.token_endpoint, f"{self._where}: the provider's token_endpoint")
+            endpoint = metadata.token_endpoint  # as it is: some end with a slash, others have a query
+            _secure(endpoint, f"{self._where}: the provider's token_endpoint")
             status, body = await self._ask_for_tokens(endpoint, tls)
             return self._decode(status, body, _Tokens, endpoint)
         except (ConnectionFailed, Broken, TimeoutError) as error:
@@ -176,7 +178,7 @@ async def _ask(
     if form is not None:
         lines.append(("Content-Type", "application/x-www-form-urlencoded"))
     content = urlencode(form).encode() if form is not None else None
-    target = f"{parts.path or '/'}{f'?{parts.query}' if parts.query else ''}"
+    target = quote(f"{parts.path or '/'}{f'?{parts.query}' if parts.query else ''}", safe=_PLAIN)
     async with asyncio.timeout(PROVIDER_TIMEOUT):
         dialer = Dialer(url, environment_proxy(url, os.environ) or "")
         connection = await dialer.dial(tls if parts.scheme == "https" else None)

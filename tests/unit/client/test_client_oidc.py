@@ -69,6 +69,25 @@ async def test_a_token_that_has_ended_is_renewed(accepted: str, caplog: pytest.L
     assert parse_qs(server.received[-1].body.decode())["refresh_token"] == ["next"]
 
 
+@pytest.mark.parametrize(
+    ("path", "target"),
+    [
+        ("/token/", "/token/"),
+        ("/v2.0/token?p=b2c_1_sign_in", "/v2.0/token?p=b2c_1_sign_in"),
+        ("/täken%20", "/t%C3%A4ken%20"),
+        ("", "/"),
+    ],
+)
+async def test_tokens_are_asked_for_just_where_the_provider_says(path: str, target: str) -> None:
+    async def serve(received: Received, writer: asyncio.StreamWriter) -> None:
+        document = {"id_token": jwt(LATER), "token_endpoint": f"{server.url}{path}"}
+        writer.write(answer(200, json.dumps(document).encode()))
+
+    async with ScriptedServer(serve) as server:
+        await oidc_provider(config(server.url), "file").fetch()
+    assert server.received[1].target == target
+
+
 async def test_the_provider_is_verified_with_and_without_an_authority_of_its_own() -> None:
     ca = trustme.CA()
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
