@@ -422,7 +422,13 @@ def test_what_a_run_comes_to_whose_namespace_was_left_is_only_of_interest_to_who
     error: Exception | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     spec = ControllerSpec(name="widget", kind=Kind("example.com/v1", "Widget"), reconcile=nothing)
-    settler = Settler(spec, WorkQueue(), Reasons(), ReconcileObserver(), in_scope=lambda request: False)
+    finished: list[float] = []
+
+    class Notes(ReconcileObserver):
+        def finished(self, result: str, seconds: float) -> None:
+            finished.append(seconds)
+
+    settler = Settler(spec, WorkQueue(), Reasons(), Notes(), in_scope=lambda request: False)
     request = Request("shop", "a")
     settlement = settle_error(error) if error is not None else settle_result(None)
     with caplog.at_level(logging.DEBUG, logger="kopylite.controller"):
@@ -433,6 +439,7 @@ def test_what_a_run_comes_to_whose_namespace_was_left_is_only_of_interest_to_who
     assert record.levelno == logging.DEBUG
     assert "its namespace is not in scope any more" in record.message
     assert ("ValueError: of what is gone" in record.message) is (error is not None)
+    assert finished == [0.1], "it counts all the same"
 
 
 def test_the_runs_that_failed_the_slowest_and_their_number_are_known_until_a_key_is_dropped() -> None:
@@ -450,6 +457,7 @@ def test_the_runs_that_failed_the_slowest_and_their_number_are_known_until_a_key
         assert (settler.errors(a), settler.errors(b)) == (2, 1)
         settler.drop(lambda request: request.namespace == "gone")
         assert (settler.errors(a), settler.errors(b)) == (0, 1)
+        assert settler._known == {b}
 
     clock.run(main)
 

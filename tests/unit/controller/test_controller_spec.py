@@ -231,6 +231,15 @@ def test_what_is_yes_or_no_is_not_guessed(flag: str, wrong: Any) -> None:
         assert getattr(spec(**{flag: right}), flag) is right
 
 
+@pytest.mark.parametrize("flag", ["metadata_only", "any_owner"])
+def test_nor_is_it_of_a_watch(flag: str) -> None:
+    wrong: dict[str, Any] = {flag: 1}
+    right: dict[str, Any] = {flag: True}
+    with pytest.raises(RegistrationError, match=flag):
+        watch(WIDGET, **wrong)
+    assert getattr(watch(WIDGET, **right), flag) is True
+
+
 def test_a_rate_limit_is_one() -> None:
     with pytest.raises(RegistrationError, match="rate_limit is a RateLimit"):
         spec(rate_limit=5)

@@ -8,13 +8,14 @@ import logging
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 import pytest
 
 from kopylite.controller import Controller, ControllerSpec
-from kopylite.controller.worker import TURN, LoopTurn
+from kopylite.controller.worker import TURN, LoopTurn, _is_async
 from kopylite.errors import Conflict, ConnectionFailed, DecodeError, Invalid, TerminalError
 from kopylite.objects import Kind
 from kopylite.observers import QueueObserver, ReconcileObserver
@@ -252,6 +253,16 @@ def test_each_run_has_its_own_limit_though_all_share_one_timer(bench: Bench) -> 
     assert bench.notes.failures[0] == "timeout"
 
 
+def test_a_run_has_its_limit_after_a_pause_that_was_longer(bench: Bench) -> None:
+    async def behaviour(ctx: Context, request: Request) -> Result | None:
+        await anyio.sleep(1.0 if len(bench.runs) == 1 else 1000.0)
+        return Result(requeue_after=100.0)
+
+    bench.play(behaviour, once(A, then=131.5), timeout=30.0)
+    assert bench.times[:2] == [0.0, 101.0]
+    assert bench.notes.failures[0] == "timeout"
+
+
 def test_without_a_timeout_a_run_takes_as_long_as_it_likes(bench: Bench) -> None:
     async def behaviour(ctx: Context, request: Request) -> Result | None:
         await anyio.sleep(50_000.0)
@@ -362,6 +373,27 @@ def test_the_running_context_is_set_during_a_run_and_only_then(bench: Bench) -> 
     bench.play(behaviour, once(A, B, then=1.0))
     assert bench.notes.results == ["success", "success"]
     assert seen == [None, None]
+
+
+def test_what_is_told_of_a_failure_is_told_of_its_run(bench: Bench) -> None:
+    told: list[bool] = []
+
+    def failed(**what: bool) -> None:
+        running = RUNNING.get()
+        told.append(running is not None and running.request == A)
+
+    bench.notes.failed = failed  # type: ignore[method-assign]
+    bench.play(raises(ValueError("no")), once(A, then=1.0))
+    assert told == [True]
+
+
+def test_only_what_async_def_makes_runs_nothing_when_it_is_called() -> None:
+    async def reconcile(ctx: Context, request: Request) -> None: ...
+
+    def around(ctx: Context, request: Request) -> Awaitable[None]:
+        return reconcile(ctx, request)
+
+    assert [_is_async(cast("Any", one)) for one in (reconcile, around, partial(reconcile))] == [True, False, False]
 
 
 def test_a_stray_cancellation_leaves_no_trace_in_later_runs(bench: Bench) -> None:
