@@ -255,6 +255,20 @@ async def test_when_a_connection_that_waited_has_died_the_others_are_not_tried(m
     assert server.connections == 9 + 1
 
 
+async def test_a_watch_without_an_answer_is_a_sign_that_those_that_wait_have_died() -> None:
+    again = together(3, reset)
+
+    async def act(received: Received, writer: asyncio.StreamWriter) -> None:
+        await (reset if received.target == "/watch" else again)(received, writer)
+
+    async with ScriptedServer(act) as server, HttpTransport(ClientConfig(server.url)) as transport:
+        await kept(transport, server, 3)
+        with pytest.raises(StreamBroken, match=r"^GET /watch: no whole answer from "):
+            async with transport.stream(ApiRequest("GET", "/watch")):
+                pass
+        assert (await transport.request(ApiRequest("POST", "/x", body=b"{}"))).status == 200
+
+
 async def test_a_server_that_closes_after_each_answer_without_a_word_loses_no_write() -> None:
     async def close(_: Received, writer: asyncio.StreamWriter) -> None:
         writer.write(answer())
