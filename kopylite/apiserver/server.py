@@ -24,6 +24,7 @@ from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.errors import UsageError
 
 if TYPE_CHECKING:
+    from aiohttp.web import BaseSite
     from aiohttp.web_protocol import RequestHandler
 
     from kopylite.apiserver.controllers import Controllers
@@ -123,6 +124,7 @@ class ApiServer:
         self.port = 0
         self._ready = False
         self._connections: Callable[[], Iterable[RequestHandler]] = tuple
+        self._site: BaseSite | None = None
         self._exit = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -148,6 +150,7 @@ class ApiServer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._ready = False
+        await self.stop_listening()
         self.world.store.close()
         await self._exit.aclose()
 
@@ -159,6 +162,16 @@ class ApiServer:
         """Close every connection at once, in the middle of whatever it does, as a killed process would."""
         for connection in self._connections():
             connection.force_close()
+
+    async def stop_listening(self) -> None:
+        """Take no new connections. It comes before those that there are end, whose clients dial again at once.
+
+        Of a connection that comes in the very turn of the event loop in which it stops listening, Python forgets the
+        socket (python/cpython#109564).
+        """
+        site, self._site = self._site, None
+        if site is not None:
+            await site.stop()
 
     @property
     def url(self) -> str:
@@ -205,6 +218,7 @@ class ApiServer:
         except OSError as error:
             where = f"{self.options.host}:{self.options.port}"
             raise UsageError(f"cannot listen on {where}: {error.strerror or error}") from error
+        self._site = site
         self.port = runner.addresses[0][1]
         self.core.discovery.server_address = f"{self.options.host}:{self.port}"
         self.assembly.openid.url = self.url

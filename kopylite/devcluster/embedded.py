@@ -155,6 +155,7 @@ class EmbeddedCluster(Cluster):
 
         async def kill() -> None:
             self._store = self.server.world.store.fork()
+            await self.server.stop_listening()
             self.server.cut_connections()
             await self._stop_server()
 
