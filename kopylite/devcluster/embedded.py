@@ -154,8 +154,9 @@ class EmbeddedCluster(Cluster):
         """Cut all connections; nothing answers until `start_api_server`. What was written stays."""
 
         async def kill() -> None:
-            self._store = self.server.world.store.fork()
             await self.server.stop_listening()
+            # In one turn of the event loop: nobody is told of a write that is not in it.
+            self._store = self.server.world.store.fork()
             self.server.cut_connections()
             await self._stop_server()
 
