@@ -203,24 +203,22 @@ def _lists(schema: Schema, value: list[Any]) -> Iterator[tuple[str, Any]]:
 def _another(schema: Schema, value: list[Any]) -> Any:
     """An element that a list has not yet; None: nobody knows one."""
     last, items = value[-1], schema.get("items") or {}
-    if choices := items.get("enum"):
-        return next((each for each in choices if each not in value), None)
-    if isinstance(last, str):
-        return _other_text(items, last, value)
+    if isinstance(last, str) or items.get("enum"):
+        return _other_than(items, last, value)
     if not isinstance(last, dict):
         return None
     for key in schema.get("x-kubernetes-list-map-keys") or ("name",):
         if isinstance(last.get(key), str):
             taken = [each.get(key) for each in value if isinstance(each, dict)]
-            other = _other_text((items.get("properties") or {}).get(key) or {}, last[key], taken)
+            other = _other_than((items.get("properties") or {}).get(key) or {}, last[key], taken)
             return None if other is None else {**copy.deepcopy(last), key: other}
     return None
 
 
-def _other_text(schema: Schema, text: str, taken: Sequence[Any]) -> str | None:
-    """A text that is not among others; None: nobody knows one."""
+def _other_than(schema: Schema, text: Any, taken: Sequence[Any]) -> Any:
+    """A text, or a choice of an enum, that is not among others; None: nobody knows one."""
     if choices := schema.get("enum"):
-        return next((each for each in choices if isinstance(each, str) and each not in taken), None)
+        return next((each for each in choices if each not in taken), None)
     while text in taken:
         text += "x"
     return text if len(text) <= schema.get("maxLength", math.inf) else None

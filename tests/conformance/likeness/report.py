@@ -53,9 +53,9 @@ def compare(script: Script, namespace: str, real: list[Answer], embedded: list[A
     left, right = Normaliser(real, namespace), Normaliser(embedded, namespace)
     for number, (step, one, other) in enumerate(zip(script.steps, real, embedded, strict=True), 1):
         found, ours = left(step, one), right(step, other)
-        in_vain = one.in_vain or other.in_vain
-        same_text = not in_vain and canonical(found) == canonical(ours)
-        equal = same_text or (not in_vain and canonical(without_messages(found)) == canonical(without_messages(ours)))
+        comparable = not (one.in_vain or other.in_vain)
+        equal = comparable and canonical(without_messages(found)) == canonical(without_messages(ours))
+        same_text = equal and canonical(found) == canonical(ours)
         yield Comparison(script, number, step, found, ours, equal, same_text)
 
 
