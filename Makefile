@@ -12,12 +12,15 @@ PARALLEL := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 ONCE_MORE ?=
 # Many tests start kopylite as a process; without its byte code each would compile it anew.
 export PYTHONDONTWRITEBYTECODE :=
-# What has no server, no process and no network of the machine in it; see docs/testing.md.
+# The pure core and the rooms of the runtime; see docs/testing.md.
 QUICK := tests/test_architecture.py tests/test_exports.py tests/test_leftovers.py tests/properties tests/unit
 QUICK_SKIPS := $(addprefix --ignore=tests/unit/,apiserver app cli codegen crds deploy devcluster doctor migration starter \
 	supervision sweep testing webhooks) --ignore-glob='tests/properties/test_apiserver_*'
+# Of them, what starts processes, opens sockets or waits for real time.
+TOUCHING := $(addprefix --ignore=,tests/test_exports.py $(addprefix tests/unit/,client/test_client_connections.py \
+	client/test_client_credentials.py diagnostics/test_diagnostics_stall.py reconcile/test_reconcile_threads.py serving))
 
-.PHONY: help setup check test test-quick test-all mutants conformance conformance-upstream conformance-testcmd zoo sweep-samples sweep-real fmt demo dev bench docs api release-check matrix lock clean
+.PHONY: help setup check test test-quick test-rooms test-all mutants conformance conformance-upstream conformance-testcmd zoo sweep-samples sweep-real fmt demo dev bench docs api release-check matrix lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
@@ -44,7 +47,10 @@ test: setup ## the tests that need nothing but Python (real-server tests skip wi
 		echo "== what failed, once more, alone: what passes now flickers, and is listed here"; \
 		$(BIN)/pytest -v -rA --tb=short --show-capture=no --last-failed --last-failed-no-failures none; }
 
-test-quick: setup ## under a minute: the pure core and the rooms of the runtime, without a server, a process, anything slow
+test-quick: setup ## half a minute: the pure core and the rooms of the runtime, without a server, a process, anything slow
+	HYPOTHESIS_PROFILE=default $(BIN)/pytest -q $(PARALLEL) -m "not slow and not server" $(QUICK) $(QUICK_SKIPS) $(TOUCHING)
+
+test-rooms: setup ## the same with their processes and sockets; what `make matrix` runs
 	HYPOTHESIS_PROFILE=default $(BIN)/pytest -q $(PARALLEL) -m "not slow and not server" $(QUICK) $(QUICK_SKIPS)
 
 mutants: setup ## do a room's own tests notice faults in it? ROOM=workqueue; LIMIT=0 for all of them, SEED=2, JOBS=2
@@ -115,7 +121,7 @@ $(RELEASE)/.installed: requirements-release.lock
 release-check: $(RELEASE)/.installed ## build wheel, sdist and SBOM, look into them, use them in new environments (minutes)
 	@$(RELEASE)/bin/python scripts/release_check.py $(ARGS)
 
-matrix: $(RELEASE)/.installed ## the quick tests on Python 3.11 to 3.14 and with the lowest dependencies (ARGS="3.13 lowest")
+matrix: $(RELEASE)/.installed ## test-rooms on Python 3.11 to 3.14 and with the lowest dependencies (ARGS="3.13 lowest")
 	@$(RELEASE)/bin/python scripts/matrix.py $(ARGS)
 
 lock: setup ## resolve the two locks anew from pyproject.toml

@@ -1,4 +1,4 @@
-"""The quick tests on every Python that kopylite supports, and with the oldest dependencies that it says it works with.
+"""The rooms' tests on every Python that kopylite supports, and with the oldest dependencies that it says it works with.
 
 `make matrix` runs all of them that this machine can, one after the other, in environments under .matrix/;
 `make matrix ARGS="3.13 lowest"` some. Interpreters are found by uv: on the PATH, pyenv's, its own. One that is missing
@@ -93,7 +93,7 @@ def main() -> int:
         "which", nargs="*", metavar="VERSION", help=f"of {', '.join(every)}; all of them if none is named"
     )
     parser.add_argument("--require", action="store_true", help="a Python that is not there is a failure")
-    parser.add_argument("--target", default="test-quick", help="of the Makefile: test for all that needs only Python")
+    parser.add_argument("--target", default="test-rooms", help="of the Makefile: test for all that needs only Python")
     args = parser.parse_args()
     if unknown := set(args.which) - set(every):
         parser.error(f"{', '.join(sorted(unknown))}: pyproject.toml names {', '.join(every)}")
@@ -118,7 +118,7 @@ def try_one(name: str, make_target: str) -> str:
     if problem:
         return f"FAILED to install: {problem}"
     started = time.monotonic()
-    # The Makefile's own list of what is quick; its environment is made above, and so is old and new enough.
+    # The Makefile's own list of tests; its environment is made above, and so is old and new enough.
     (target.parent.parent / ".installed").touch()
     done = subprocess.run(["make", make_target, f"VENV={target.parent.parent}"], cwd=ROOT, check=False)
     return f"{'FAILED' if done.returncode else 'passed'} in {time.monotonic() - started:.0f} s"
