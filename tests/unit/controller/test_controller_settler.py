@@ -135,6 +135,42 @@ def test_a_traceback_is_shown_once_for_each_cause(
     assert "in refused" in caplog.messages[1], "the short line still says where"
 
 
+@pytest.mark.parametrize(("error", "causes"), [(UsageError, 1), (OSError, 2)])
+def test_errors_of_our_own_are_one_cause_wherever_they_were_met_and_others_one_for_each_line(
+    error: type[Exception], causes: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    spec = ControllerSpec(name="widget", kind=Kind("example.com/v1", "Widget"), reconcile=nothing)
+    settler = Settler(spec, WorkQueue(), Reasons(), ReconcileObserver())
+    environment = Environment("widget", cast("Client", None))
+
+    def here() -> Exception:
+        try:
+            raise error("no")
+        except error as met:
+            return met
+
+    def there() -> Exception:
+        try:
+            raise error("no")
+        except error as met:
+            return met
+
+    for name, failure in (("a", here()), ("b", here()), ("a", there()), ("b", there())):
+        request = Request("shop", name)
+        settler.settle(Context(environment, request), request, 0, settle_error(failure), failure, 0.1)
+    assert len(caplog.messages) == causes
+
+
+def test_what_is_refused_of_two_resources_of_one_name_are_two_causes(caplog: pytest.LogCaptureFixture) -> None:
+    spec = ControllerSpec(name="widget", kind=Kind("example.com/v1", "Widget"), reconcile=nothing)
+    settler = Settler(spec, WorkQueue(), Reasons(), ReconcileObserver())
+    environment, request = Environment("widget", cast("Client", None)), Request("shop", "a")
+    for group in ("apps.example.com", "shops.example.com", "apps.example.com"):
+        error = Forbidden("not allowed", details={"kind": "things", "group": group}, request="GET /apis/things/a")
+        settler.settle(Context(environment, request), request, 0, settle_error(error), error, 0.1)
+    assert len(caplog.messages) == 2
+
+
 def test_a_refusal_names_the_line_of_the_users_code_that_met_it(caplog: pytest.LogCaptureFixture) -> None:
     spec = ControllerSpec(name="widget", kind=Kind("example.com/v1", "Widget"), reconcile=nothing)
     settler = Settler(spec, WorkQueue(), Reasons(), ReconcileObserver())
