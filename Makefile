@@ -13,8 +13,8 @@ ONCE_MORE ?=
 # Many tests start kopylite as a process; without its byte code each would compile it anew.
 export PYTHONDONTWRITEBYTECODE :=
 # The pure core and the rooms of the runtime; see docs/testing.md.
-QUICK := tests/test_architecture.py tests/test_exports.py tests/test_leftovers.py tests/properties tests/unit
-QUICK_SKIPS := $(addprefix --ignore=tests/unit/,apiserver app cli codegen crds deploy devcluster doctor migration starter \
+RUNTIME := tests/test_architecture.py tests/test_exports.py tests/test_leftovers.py tests/properties tests/unit
+RUNTIME_SKIPS := $(addprefix --ignore=tests/unit/,apiserver app cli codegen crds deploy devcluster doctor migration starter \
 	supervision sweep testing webhooks) --ignore-glob='tests/properties/test_apiserver_*'
 # Of them, what starts processes, opens sockets or waits for real time.
 TOUCHING := $(addprefix --ignore=,tests/test_exports.py $(addprefix tests/unit/,client/test_client_connections.py \
@@ -47,11 +47,11 @@ test: setup ## the tests that need nothing but Python (real-server tests skip wi
 		echo "== what failed, once more, alone: what passes now flickers, and is listed here"; \
 		$(BIN)/pytest -v -rA --tb=short --show-capture=no --last-failed --last-failed-no-failures none; }
 
-test-quick: setup ## half a minute: the pure core and the rooms of the runtime, without a server, a process, anything slow
-	HYPOTHESIS_PROFILE=default $(BIN)/pytest -q $(PARALLEL) -m "not slow and not server" $(QUICK) $(QUICK_SKIPS) $(TOUCHING)
-
-test-rooms: setup ## the same with their processes and sockets; what `make matrix` runs
-	HYPOTHESIS_PROFILE=default $(BIN)/pytest -q $(PARALLEL) -m "not slow and not server" $(QUICK) $(QUICK_SKIPS)
+test-quick: ## half a minute: the pure core and the rooms of the runtime, without a server, a process, anything slow
+test-rooms: ## the same with their processes and sockets; what `make matrix` runs
+test-quick: RUNTIME_SKIPS += $(TOUCHING)
+test-quick test-rooms: setup
+	HYPOTHESIS_PROFILE=default $(BIN)/pytest -q $(PARALLEL) -m "not slow and not server" $(RUNTIME) $(RUNTIME_SKIPS)
 
 mutants: setup ## do a room's own tests notice faults in it? ROOM=workqueue; LIMIT=0 for all of them, SEED=2, JOBS=2
 	@$(BIN)/python -m tests.mutants $(ROOM) $(if $(LIMIT),--limit $(LIMIT)) $(if $(SEED),--seed $(SEED)) $(if $(filter-out auto,$(JOBS)),--jobs $(JOBS))

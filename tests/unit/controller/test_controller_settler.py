@@ -63,21 +63,25 @@ def test_one_cause_over_many_keys_is_one_line_and_each_refusal_is_passed_on(capl
     assert "Forbidden: 403" not in caplog.messages[0]
 
 
+def fail(*runs: tuple[str, Exception]) -> None:
+    """Runs of one controller that fail one after the other: the name of each key, and its error."""
+    spec = ControllerSpec(name="widget", kind=Kind("example.com/v1", "Widget"), reconcile=nothing)
+    settler = Settler(spec, WorkQueue(), Reasons(), ReconcileObserver())
+    environment = Environment("widget", cast("Client", None))
+    for name, error in runs:
+        request = Request("shop", name)
+        settler.settle(Context(environment, request), request, 0, settle_error(error), error, 0.1)
+
+
 def test_what_is_refused_of_another_resource_or_with_another_verb_is_another_cause(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    spec = ControllerSpec(name="widget", kind=Kind("example.com/v1", "Widget"), reconcile=nothing)
-    settler = Settler(spec, WorkQueue(), Reasons(), ReconcileObserver())
-    environment, request = Environment("widget", cast("Client", None)), Request("shop", "a")
-    for resource, verb, method in (
-        ("secrets", "create", "POST"),
-        ("configmaps", "create", "POST"),
-        ("secrets", "patch", "PATCH"),
-    ):
-        for name in ("a", "a-7d9f"):
-            text = f'{resource} "{name}" is forbidden: User "bob" cannot {verb} resource "{resource}" in API group ""'
-            error = Forbidden(text, details={"kind": resource, "name": name}, request=f"{method} /api/v1/{name}")
-            settler.settle(Context(environment, request), request, 0, settle_error(error), error, 0.1)
+    def refused(resource: str, verb: str, method: str, name: str) -> Forbidden:
+        text = f'{resource} "{name}" is forbidden: User "bob" cannot {verb} resource "{resource}" in API group ""'
+        return Forbidden(text, details={"kind": resource, "name": name}, request=f"{method} /api/v1/{name}")
+
+    asked = (("secrets", "create", "POST"), ("configmaps", "create", "POST"), ("secrets", "patch", "PATCH"))
+    fail(*(("a", refused(*each, name)) for each in asked for name in ("a", "a-7d9f")))
     assert len(caplog.messages) == 3
 
 
@@ -139,36 +143,26 @@ def test_a_traceback_is_shown_once_for_each_cause(
 def test_errors_of_our_own_are_one_cause_wherever_they_were_met_and_others_one_for_each_line(
     error: type[Exception], causes: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    spec = ControllerSpec(name="widget", kind=Kind("example.com/v1", "Widget"), reconcile=nothing)
-    settler = Settler(spec, WorkQueue(), Reasons(), ReconcileObserver())
-    environment = Environment("widget", cast("Client", None))
-
-    def here() -> Exception:
+    def met(elsewhere: bool) -> Exception:
         try:
+            if elsewhere:
+                raise error("no")
             raise error("no")
-        except error as met:
-            return met
+        except error as found:
+            return found
 
-    def there() -> Exception:
-        try:
-            raise error("no")
-        except error as met:
-            return met
-
-    for name, failure in (("a", here()), ("b", here()), ("a", there()), ("b", there())):
-        request = Request("shop", name)
-        settler.settle(Context(environment, request), request, 0, settle_error(failure), failure, 0.1)
+    fail(*((name, met(elsewhere)) for elsewhere in (False, True) for name in ("a", "b")))
     assert len(caplog.messages) == causes
 
 
-def test_what_is_refused_of_two_resources_of_one_name_are_two_causes(caplog: pytest.LogCaptureFixture) -> None:
-    spec = ControllerSpec(name="widget", kind=Kind("example.com/v1", "Widget"), reconcile=nothing)
-    settler = Settler(spec, WorkQueue(), Reasons(), ReconcileObserver())
-    environment, request = Environment("widget", cast("Client", None)), Request("shop", "a")
-    for group in ("apps.example.com", "shops.example.com", "apps.example.com"):
-        error = Forbidden("not allowed", details={"kind": "things", "group": group}, request="GET /apis/things/a")
-        settler.settle(Context(environment, request), request, 0, settle_error(error), error, 0.1)
-    assert len(caplog.messages) == 2
+def test_refusals_of_one_text_are_one_cause_for_each_resource_group_and_verb(caplog: pytest.LogCaptureFixture) -> None:
+    def refused(kind: str, group: str, verb: str) -> Forbidden:
+        return Forbidden("not allowed", details={"kind": kind, "group": group}, request=f"{verb} /apis/things/a")
+
+    first = "things", "apps.example.com", "GET"
+    others = (("others", *first[1:]), ("things", "shops.example.com", "GET"), (*first[:2], "PUT"))
+    fail(*(("a", refused(*each)) for each in (first, *others, first)))
+    assert len(caplog.messages) == 4
 
 
 def test_a_refusal_names_the_line_of_the_users_code_that_met_it(caplog: pytest.LogCaptureFixture) -> None:
