@@ -158,7 +158,14 @@ async def _open(made: socket.socket, context: ssl.SSLContext | None, name: str) 
     tls: dict[str, Any] = {}
     if context is not None:
         tls = {"ssl": context, "server_hostname": name, "ssl_shutdown_timeout": GOODBYE_SECONDS}
-    return (await loop.create_connection(lambda: HttpConnection(loop, context), sock=made, **tls))[1]
+    try:
+        return (await loop.create_connection(lambda: HttpConnection(loop, context), sock=made, **tls))[1]
+    except BaseException:
+        if not isinstance(loop, asyncio.BaseEventLoop):
+            # uvloop has closed the descriptor. Before 0.23 it leaves the number to the socket, which closes that again
+            # when it is forgotten: by then it may be somebody else's connection.
+            made.detach()
+        raise
 
 
 async def _upgrade(through: HttpConnection, context: ssl.SSLContext, name: str) -> HttpConnection:

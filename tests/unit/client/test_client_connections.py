@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import os
 import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -368,6 +370,33 @@ async def test_a_request_that_is_cancelled_at_any_moment_leaves_no_half_of_its_a
                     assert response.body.rstrip(b"x").decode() == f"/{turns}/{again}"
             turns += 1
     assert turns > 5
+
+
+@pytest.mark.parametrize("tls", [False, True])
+async def test_a_dial_that_is_cancelled_at_any_moment_closes_its_own_descriptor_and_no_other(tls: bool) -> None:
+    """uvloop 0.21 and 0.22, as `make matrix ARGS=lowest` has it, leave a number that is closed to the socket."""
+    ca, turns, ended = trustme.CA(), 0, False
+    serving, trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
+    ca.issue_cert("127.0.0.1").configure_cert(serving)
+    ca.configure_trust(trusting)
+    async with ScriptedServer(answer(b""), tls=serving if tls else None) as server:
+        dialer = Dialer(server.url)
+        while not ended:
+            dial = asyncio.ensure_future(dialer.dial(trusting if tls else None))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            dial.cancel()
+            await asyncio.wait([dial])
+            others = socket.socketpair()  # takes the lowest numbers that are free
+            if ended := not dial.cancelled():
+                dial.result().abort()
+            del dial
+            gc.collect()
+            for each in others:
+                os.fstat(each.fileno())
+                each.close()
+            turns += 1
+    assert turns > 2
 
 
 class Moment:
