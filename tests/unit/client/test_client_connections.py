@@ -379,7 +379,7 @@ async def test_a_dial_that_is_cancelled_at_any_moment_closes_its_own_descriptor_
     serving, trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
     ca.issue_cert("127.0.0.1").configure_cert(serving)
     ca.configure_trust(trusting)
-    async with ScriptedServer(answer(b""), tls=serving if tls else None) as server:
+    async with ScriptedServer(answer(), tls=serving if tls else None) as server:
         dialer = Dialer(server.url)
         while not ended:
             dial = asyncio.ensure_future(dialer.dial(trusting if tls else None))
