@@ -32,7 +32,7 @@ from kopylite.manager.operator import Operator
 from kopylite.manager.options import Options
 from kopylite.manager.sharding import ShardClient, membership_of, parts_of, roster_of, shard_elector
 from kopylite.manager.wiring import cluster_scoped_of
-from kopylite.metrics import Metrics
+from kopylite.metrics import ControllerMetrics, Metrics
 from kopylite.objects import Kind, Shard, Unstructured, kind_of
 from kopylite.reconcile import Context, Environment, Request, SharedState
 from kopylite.reconcile.recorder import INVALID_OBJECT, RECREATED, EventRecorder, is_publishable
@@ -291,7 +291,7 @@ class _Workshop(msgspec.Struct, frozen=True):
             return sum(len(each.pauses) for crew in crews for each in crew.controllers if each.name == name)
 
         for spec in led:
-            numbers = self.metrics.controller(spec.name, spec.workers or self.options.workers)
+            numbers = self._numbers(spec)
             numbers.statistics = partial(statistics, spec.name)
             numbers.paused = partial(paused, spec.name)
 
@@ -332,7 +332,7 @@ class _Workshop(msgspec.Struct, frozen=True):
         shard: Shard | None = None,
     ) -> Callable[[], Feed]:
         """What makes a controller, as often as it is asked."""
-        numbers = self.metrics.controller(spec.name, spec.workers or self.options.workers)
+        numbers = self._numbers(spec)
         on_run = self.loops.on_run(spec.name, numbers.reconcile.looped)
         environment = msgspec.structs.replace(
             self._environment(parts, spec.name, client, numbers.called),
@@ -344,9 +344,12 @@ class _Workshop(msgspec.Struct, frozen=True):
 
         def build(feed: Feed, sources: Sequence[Source]) -> Controller:
             in_scope = self.namespaces.in_scope
-            return _controller(spec, environment, sources, self.options, self.metrics, feed.find, in_scope)
+            return _controller(spec, environment, sources, self.options, numbers, feed.find, in_scope)
 
         return lambda: Feed(spec, environment, caches, build)
+
+    def _numbers(self, spec: ControllerSpec) -> ControllerMetrics:
+        return self.metrics.controller(spec.name, spec.workers or self.options.workers)
 
 
 def _controller(
@@ -354,11 +357,10 @@ def _controller(
     environment: Environment,
     sources: Sequence[Source],
     options: Options,
-    metrics: Metrics,
+    numbers: ControllerMetrics,
     find: Callable[[Request], Unstructured | None],
     in_scope: Callable[[Request], bool] | None,
 ) -> Controller:
-    numbers = metrics.controller(spec.name, spec.workers or options.workers)
     controller = Controller(
         spec,
         environment,

@@ -12,7 +12,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from kopylite import App, Context, Kind, Request
+from kopylite import App, Context, Kind, Request, Result
 from kopylite.apiserver.server import ApiServer, ApiServerOptions
 from kopylite.client import Client
 from kopylite.errors import LifecycleError
@@ -67,12 +67,14 @@ class Noted:
         self.app = App("noted", **options)
         self.runs: list[str] = []
         self.client: Client | None = None
-        self.app.reconciler(CONFIG_MAP, name="maps", labels="")(self.reconcile)
+        self.app.reconciler(CONFIG_MAP, name="maps", labels="", workers=3)(self.reconcile)
 
-    async def reconcile(self, ctx: Context, request: Request) -> None:
+    async def reconcile(self, ctx: Context, request: Request) -> Result | None:
         self.client = ctx.client
-        if request.namespace == "default":
-            self.runs.append(request.name)
+        if request.namespace != "default":
+            return None
+        self.runs.append(request.name)
+        return Result(requeue_after=1000)
 
 
 @pytest.mark.parametrize("shards", [0, 2])
@@ -96,8 +98,13 @@ def test_each_object_is_run_by_one_shard_and_the_numbers_are_those_of_all(shards
                 await world.make(name, **{"kopylite.dev/paused": "true"})
             await world.clock.sleep(5)
             assert sorted(noted.runs) == names
-            assert 'kopylite_paused_objects{controller="maps"} 4.0' in manager.metrics.exposition()[0].decode()
-            assert 'kopylite_paused_objects{controller="secrets"} 0.0' in manager.metrics.exposition()[0].decode()
+            numbers = manager.metrics.exposition()[0].decode()
+            assert 'kopylite_paused_objects{controller="maps"} 4.0' in numbers
+            assert 'kopylite_paused_objects{controller="secrets"} 0.0' in numbers
+            assert 'kopylite_workqueue_waiting{controller="maps",name="maps"} 8.0' in numbers
+            assert 'kopylite_workqueue_waiting{controller="secrets",name="secrets"} 0.0' in numbers
+            assert 'max_concurrent_reconciles{controller="maps"} 3.0' in numbers
+            assert f'max_concurrent_reconciles{{controller="secrets"}} {OPTIONS.workers}.0' in numbers
             assert manager.waiting() == []
             leases = [lease.name for lease in await world.client.live.list(LEASE)]
             assert sum("-replica-" in name for name in leases) == min(shards, 1)

@@ -1,16 +1,18 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 import anyio
 import pytest
 
-from kopylite.cache import SharedCache, Store
+from kopylite.cache import Record, SharedCache, Store
 from kopylite.objects import Kind
 from kopylite.reconcile import Request
-from kopylite.triggers import EnqueueObject, KindSource, echoes
+from kopylite.triggers import EnqueueMapped, EnqueueObject, KindSource, echoes
 from kopylite.triggers.echoes import Echoes
 from kopylite.triggers.events import Event, EventType
+from kopylite.triggers.handlers import Handler
 from tests.chaos.faultserver import FaultServer
 from tests.unit.cache.things import thing
 from tests.unit.triggers.test_triggers_sources import THING, Asked, with_cache
@@ -119,7 +121,14 @@ async def test_a_cache_that_stays_behind_holds_up_no_other_and_one_that_goes_is_
     assert world.told == ["a 6", "late 9"]
 
 
-async def test_a_narrowed_watch_asks_twice_where_reads_are_behind_and_once_where_they_are_not() -> None:
+async def itself(record: Record) -> list[Request]:
+    return [Request(record.namespace, record.name)]
+
+
+@pytest.mark.parametrize("make", [EnqueueObject, partial(EnqueueMapped, itself)])
+async def test_a_narrowed_watch_asks_twice_where_reads_are_behind_and_once_where_they_are_not(
+    make: Callable[[], Handler],
+) -> None:
     async def scenario(server: FaultServer, cache: SharedCache, tasks: anyio.abc.TaskGroup) -> None:
         class Behind:
             store = Store()
@@ -130,7 +139,7 @@ async def test_a_narrowed_watch_asks_twice_where_reads_are_behind_and_once_where
         reads = Behind()
         reads.store.advance("0")
         asked = Asked()
-        source = KindSource(cache, THING, EnqueueObject(), metadata_only=True)
+        source = KindSource(cache, THING, make(), metadata_only=True)
         source.reads = reads
         tasks.start_soon(source.run, asked)
         await asked.count(1)

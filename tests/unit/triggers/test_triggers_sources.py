@@ -85,6 +85,29 @@ async def test_a_kind_source_asks_for_what_exists_and_then_for_what_changes() ->
     await with_cache(scenario)
 
 
+async def test_a_source_that_has_ended_is_told_nothing_while_another_shares_its_informer() -> None:
+    async def scenario(server: FaultServer, cache: SharedCache, tasks: anyio.abc.TaskGroup) -> None:
+        asked, others, ending = Asked(), Asked(), anyio.CancelScope()
+        # Narrowed, and nobody reads: no echoes are to be waited for.
+        source, other = (KindSource(cache, THING, EnqueueObject(), metadata_only=True) for _ in range(2))
+        assert source.informer is other.informer
+
+        async def run() -> None:
+            with ending:
+                await source.run(asked)
+
+        tasks.start_soon(run)
+        tasks.start_soon(other.run, others)
+        await asked.count(1)
+        ending.cancel()
+        await anyio.wait_all_tasks_blocked()
+        server.put("b")
+        await others.count(2)
+        assert (asked.names, others.names) == (["a"], ["a", "b"])
+
+    await with_cache(scenario)
+
+
 async def test_a_predicate_drops_events_and_one_that_fails_drops_none(caplog: pytest.LogCaptureFixture) -> None:
     @predicate
     def not_b(event: Event) -> bool:
