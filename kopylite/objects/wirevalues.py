@@ -117,6 +117,8 @@ def _convert_dict(value: Mapping[Any, Any]) -> dict[str, Any]:
             if not changed:
                 result, changed = dict(result), True
             if text is not key:
+                if text in result:
+                    raise _Refused(f"has the key {text!r} twice")
                 del result[key]
             result[text] = new
     return result  # type: ignore[no-any-return]

@@ -37,6 +37,7 @@ ALSO = {
     "workqueue": ["tests/properties/test_queue_model.py"],
     "cache": [*(f"tests/properties/test_cache_{n}.py" for n in ("record", "store", "watchstate")), "tests/chaos"],
     "controller": ["tests/properties/test_worker_model.py", "tests/unit/reconcile/test_reconcile_threads.py"],
+    "objects": [f"tests/properties/test_{name}.py" for name in ("objects_wire", "client_patches_properties")],
     "leaderelection": [f"tests/properties/test_leaderelection_{n}.py" for n in ("candidate", "roster")],
 }
 SURVIVED, KILLED, BROKEN, DOUBTFUL = 0, 1, 2, 3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kopylite.objects.amounts import BAD_QUANTITY, canonical, parse_quantity, rounded_to_milli
+from kopylite.objects.amounts import BAD_QUANTITY, BAD_SUFFIX, _parse_short, canonical, parse_quantity, rounded_to_milli
 
 
 @pytest.mark.parametrize(
@@ -33,3 +33,17 @@ def test_amounts_are_rounded_up() -> None:
 
 def test_values_compare_as_numbers() -> None:
     assert parse_quantity("1Gi").value > parse_quantity("1G").value
+
+
+@pytest.mark.parametrize("text", ["1e" + "9" * 20, "1E-" + "9" * 20, "1kk"])
+def test_a_suffix_that_is_none_is_told_apart(text: str) -> None:
+    with pytest.raises(ValueError, match="suffix") as caught:
+        parse_quantity(text)
+    assert str(caught.value) == BAD_SUFFIX
+
+
+def test_long_texts_are_not_remembered() -> None:
+    parse_quantity("1")
+    known = _parse_short.cache_info().currsize
+    assert parse_quantity("0" * 1000 + "7").value == 7
+    assert _parse_short.cache_info().currsize == known

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ValidationError, field_validator
 
 from kopylite.objects.faults import describe, faults_of
 
@@ -37,6 +37,17 @@ def test_of_many_faults_the_first_few_are_told_and_the_rest_is_counted() -> None
 
 
 def test_faults_are_plain_data_without_links() -> None:
+    class Named(BaseModel):
+        name: str
+
+        @field_validator("name")
+        @classmethod
+        def _judged(cls, name: str) -> str:
+            raise ValueError("never")
+
+    with pytest.raises(ValidationError) as caught:
+        Named.model_validate({"name": "x"})
+    assert "ctx" not in faults_of(caught.value)[0], "it has an exception inside"
     [fault] = faults_of(error_of("x"))
     assert fault["loc"] == ("ports", 0, "number")
     assert not {"url", "ctx"} & set(fault)

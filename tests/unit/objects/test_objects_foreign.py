@@ -56,6 +56,23 @@ class Deployment(BaseModel):
     metadata: Metadata
 
 
+class Job(BaseModel):
+    """Its spec is declared below: pydantic completes the class when it is used first."""
+
+    model_config = CONFIG
+
+    api_version: Literal["batch/v1"] = "batch/v1"
+    kind: Literal["Job"] = Field(default="Job", alias="kind")
+    metadata: Metadata
+    spec: JobSpec
+
+
+class JobSpec(BaseModel):
+    model_config = CONFIG
+
+    back_off: int = 0
+
+
 class V1ConfigMap(BaseModel):
     """Like the official client: named after the kind, unknown fields forbidden."""
 
@@ -250,3 +267,11 @@ def test_a_micro_time_has_six_digits_in_a_lease_and_nowhere_else(given: str, sen
     assert wire_of(Shows(lease)) == {**lease, "spec": {"renewTime": sent}}
     settings = {**NAMED, "data": {"renewTime": given}}
     assert wire_of(Shows(settings)) == settings
+
+
+def test_a_class_that_is_complete_only_now_is_read_and_written() -> None:
+    adapter = adapter_of(Job)
+    raw = b'{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"j","new":1},"spec":{"backOff":3,"new":2}}'
+    job = adapter.decode(raw)
+    assert job.spec.back_off == 3
+    assert adapter.encode(job) == json.loads(raw)

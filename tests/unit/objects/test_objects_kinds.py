@@ -22,3 +22,8 @@ def test_a_kind_shows_itself_as_it_is_written() -> None:
 def test_a_kind_that_is_written_the_wrong_way_round_is_refused(api_version: str, kind: str, hint: str) -> None:
     with pytest.raises(RegistrationError, match=hint):
         Kind(api_version, kind)
+
+
+def test_an_api_version_has_one_slash_at_most() -> None:
+    with pytest.raises(RegistrationError, match="at most one slash"):
+        Kind("example.com/v1/extra", "Thing")

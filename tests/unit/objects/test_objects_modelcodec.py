@@ -1,16 +1,18 @@
 from __future__ import annotations
 
 import copy
+import enum
 import json
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Annotated, Any, Literal
 
 import pytest
-from pydantic import BaseModel, ConfigDict, Field, computed_field, field_validator, model_validator
+from pydantic import AnyUrl, BaseModel, ConfigDict, Field, computed_field, field_validator, model_validator
 
-from kopylite.errors import DecodeError
+from kopylite.errors import DecodeError, EncodeError
 from kopylite.objects import CustomResource, MicroTime, Time, adapter_of, to_wire
 from kopylite.objects.modelcodec import ModelCodec, codec_of
+from kopylite.objects.wirevalues import wire_value
 
 
 class Part(BaseModel):
@@ -284,3 +286,47 @@ def test_a_null_in_one_variant_of_a_union_is_reported() -> None:
 
     with pytest.raises(DecodeError, match="value"):
         codec_of(Either).decode(wire(value=None))
+
+
+class Color(enum.Enum):
+    RED = "red"
+
+
+class Loose(BaseModel):
+    free: Any = None
+
+
+@pytest.mark.parametrize(
+    ("free", "written"),
+    [
+        ({"to": AnyUrl("https://example.com/x")}, {"to": "https://example.com/x"}),
+        ({Color.RED: 1, "b": 2}, {"red": 1, "b": 2}),
+        ({"é": Color.RED}, {"é": "red"}),
+        ([Color.RED, 1, Color.RED, [Color.RED]], ["red", 1, "red", ["red"]]),
+        ((Color.RED,), ["red"]),
+    ],
+)
+def test_values_of_a_free_field_are_written_and_left_as_they_are(free: Any, written: Any) -> None:
+    before = copy.deepcopy(free)
+    assert to_wire(Loose(free=free)) == {"free": written}
+    assert wire_value({"free": free}) == {"free": written}
+    assert free == before
+
+
+def test_two_keys_that_would_be_one_are_refused() -> None:
+    for free in ({Color.RED: 1, "red": 2}, {"red": 1, Color.RED: 2}):
+        with pytest.raises(EncodeError, match="'red' twice") as caught:
+            wire_value({"spec": {"free": free}})
+        assert caught.value.field == "spec.free"
+        with pytest.raises(EncodeError) as caught:
+            to_wire(Loose(free=free))
+        assert caught.value.field.startswith("free")
+
+
+def test_dumping_names_the_field_that_cannot_be_written() -> None:
+    class At(BaseModel):
+        at: Time | None = None
+
+    with pytest.raises(EncodeError, match="zone") as caught:
+        codec_of(At).dump(At.model_construct(at=datetime(2026, 1, 31)))
+    assert caught.value.field == "at"

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
@@ -9,6 +9,8 @@ from kubernetes_asyncio import client
 
 from kopylite.errors import DecodeError, RegistrationError
 from kopylite.objects import Kind, ObjectKey, adapter_of, builtin_kinds, key_of, kind_of, meta_of
+from kopylite.objects.models import is_client_model
+from kopylite.objects.reading import bytes_of
 
 DEPLOYMENT = {
     "apiVersion": "apps/v1",
@@ -128,6 +130,7 @@ def test_micro_times_have_six_digits_and_times_have_none() -> None:
         ({"spec": {"priority": "high"}}, r"spec\.priority: expected an integer"),
         ({"spec": {"hostNetwork": 1}}, r"spec\.hostNetwork: expected a boolean"),
         ({"status": {"startTime": "noon"}}, r"status\.startTime: expected an RFC 3339 time"),
+        ({"spec": {"priority": True}}, r"spec\.priority: expected an integer"),
     ],
 )
 def test_an_object_that_does_not_fit_is_named_with_the_field(document: Any, field: str) -> None:
@@ -140,3 +143,37 @@ def test_an_object_that_does_not_fit_is_named_with_the_field(document: Any, fiel
 def test_broken_text_is_a_decode_error(raw: bytes) -> None:
     with pytest.raises(DecodeError):
         adapter_of(client.V1Pod).decode(raw)
+
+
+def test_a_class_whose_name_begins_with_its_group_is_read_as_one() -> None:
+    raw = json.dumps({"webhooks": [{"name": "w", "clientConfig": {"service": {"name": "s", "new": 1}}}]}).encode()
+    adapter = adapter_of(client.V1ValidatingWebhookConfiguration)
+    found = adapter.decode(raw)
+    assert isinstance(found.webhooks[0].client_config.service, client.AdmissionregistrationV1ServiceReference)
+    assert adapter.encode(found)["webhooks"] == json.loads(raw)["webhooks"]
+
+
+def test_only_models_of_the_libraries_are_models() -> None:
+    class Alike:
+        openapi_types: dict[str, str] = {}  # noqa: RUF012
+
+    assert is_client_model(client.V1Pod)
+    assert not is_client_model(client.ApiClient)
+    assert not is_client_model(Alike)
+
+
+def test_an_object_knows_the_bytes_that_it_was_read_from() -> None:
+    raw = b'{"metadata":{"name":"p"}}'
+    assert bytes_of(adapter_of(client.V1Pod).decode(raw)) == raw
+
+
+def test_what_is_nested_too_deep_is_a_decode_error() -> None:
+    part = '{"not":' * 900 + '{"type":"object"}' + "}" * 900
+    raw = json.dumps({"spec": {"versions": [{"schema": {"openAPIV3Schema": 0}}]}}).replace("0", part).encode()
+    with pytest.raises(DecodeError, match="nested too deep"):
+        adapter_of(client.V1CustomResourceDefinition).decode(raw)
+
+
+def test_a_date_is_written_as_one() -> None:
+    pod = client.V1Pod(metadata=client.V1ObjectMeta(annotations={"day": date(2026, 1, 31)}))
+    assert adapter_of(client.V1Pod).encode(pod)["metadata"] == {"annotations": {"day": "2026-01-31"}}

@@ -11,7 +11,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from kopylite.errors import DecodeError
 from kopylite.objects import Quantity, to_wire
 from kopylite.objects.modelcodec import codec_of
-from kopylite.objects.quantity import PATTERN
+from kopylite.objects.quantity import _MAX_TEXT, PATTERN
 
 
 @pytest.mark.parametrize(
@@ -112,3 +112,9 @@ def test_every_exponent_that_the_pattern_allows_is_read(text: str, value: Decima
     assert re.match(PATTERN, text)
     assert Quantity(text).value == value
     assert TypeAdapter(Quantity).validate_json(json.dumps(text)).value == value
+
+
+def test_a_text_may_be_as_long_as_it_may() -> None:
+    assert Quantity("0" * (_MAX_TEXT - 1) + "7") == Quantity("7")
+    with pytest.raises(ValueError, match=f"at most {_MAX_TEXT} characters, not {_MAX_TEXT + 1}"):
+        Quantity("0" * _MAX_TEXT + "7")

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, field_serializer
 
 from kopylite.errors import EncodeError
 from kopylite.objects.modelcodec import codec_of, to_wire
@@ -119,3 +119,31 @@ def test_what_cannot_be_written_is_looked_for_down_to_its_field(free: Any, field
     with pytest.raises(EncodeError, match=problem) as caught:
         to_wire(SPEC.model_copy(update={"free": free}))
     assert caught.value.field == field
+
+
+class Odd(BaseModel):
+    size: int = 0
+
+    @field_serializer("size")
+    def _written(self, size: int) -> int:
+        if size < 0:
+            raise ValueError("no size is below zero")
+        return size
+
+
+class Odds(BaseModel):
+    table: dict[str, Odd] = {}
+    rows: list[Odd] = []
+
+
+@pytest.mark.parametrize(
+    ("odds", "field"),
+    [
+        (Odds(table={"a": Odd(size=1), "b": Odd(size=-1)}), "table.b.size"),
+        (Odds(rows=[Odd(size=1), Odd(size=-1)]), "rows[1].size"),
+    ],
+)
+def test_why_a_part_is_not_written_is_told_in_the_words_of_its_own_serializer(odds: Odds, field: str) -> None:
+    with pytest.raises(EncodeError, match="no size is below zero") as caught:
+        to_wire(odds)
+    assert (caught.value.field, caught.value.problem) == (field, "no size is below zero")

@@ -76,6 +76,13 @@ def test_each_new_object_has_a_status_of_its_own() -> None:
     assert second.status.messages == []
 
 
+def test_the_fields_of_a_class_say_their_defaults() -> None:
+    fields = WebApp.model_fields
+    assert [name for name, field in fields.items() if field.is_required()] == ["spec"]
+    assert fields["status"].get_default(call_default_factory=True) == AppStatus()
+    assert (fields["api_version"].default, fields["kind"].default) == ("example.com/v1", "WebApp")
+
+
 def test_a_spec_that_is_complete_when_empty_may_be_absent() -> None:
     class Empty(BaseModel):
         size: int = 1

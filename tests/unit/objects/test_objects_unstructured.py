@@ -9,6 +9,7 @@ import pytest
 
 from kopylite.objects import OwnerReference, Unstructured
 from kopylite.objects.reading import bytes_of, read_from
+from kopylite.objects.unstructured import misfit, unreadable
 
 
 def test_reading_a_shortcut_of_an_empty_object_adds_nothing() -> None:
@@ -106,3 +107,28 @@ def test_a_deep_copy_shares_nothing() -> None:
     twin = copy.deepcopy(obj)
     twin.metadata["name"] = "b"
     assert (obj.name, twin.name) == ("a", "b")
+
+
+@pytest.mark.parametrize("other", [3, [("a", 1)]])
+def test_a_union_is_one_of_maps(other: Any) -> None:
+    with pytest.raises(TypeError, match="unsupported operand"):
+        other | Unstructured()
+    with pytest.raises(TypeError, match="unsupported operand"):
+        Unstructured() | other
+
+
+@pytest.mark.parametrize("part", ["namespace", "name", "uid", "resourceVersion"])
+def test_what_is_no_text_in_the_place_of_one_is_taken_out_of_the_object_of_an_error(part: str) -> None:
+    document = {"apiVersion": 1, "kind": [], "metadata": {"name": "n", "namespace": "ns", part: 5}}
+    error = misfit(document, "odd", "Thing")
+    assert error.object is not None
+    assert (error.object.api_version, error.object.kind, error.object.metadata.get(part)) == ("", "", None)
+    assert document["metadata"] == {"name": "n", "namespace": "ns", part: 5}
+
+
+def test_an_error_has_the_object_if_at_least_its_name_could_be_read() -> None:
+    named = unreadable(b'{"metadata":{"name":"n"},"spec":[]}', RecursionError(), "Thing")
+    assert named.object is not None
+    assert named.object.name == "n"
+    assert unreadable(b"{", ValueError(), "Thing").object is None
+    assert unreadable(b'{"metadata":{}}', ValueError(), "Thing").object is None

@@ -10,7 +10,7 @@ import pytest
 
 from kopylite.errors import UsageError
 from kopylite.objects.yamlread import MAX_DEPTH, YamlError, read_document, read_documents
-from kopylite.objects.yamlwrite import to_go_yaml, to_yaml
+from kopylite.objects.yamlwrite import go_yaml_list, to_go_yaml, to_yaml
 
 
 @pytest.mark.parametrize(
@@ -105,6 +105,9 @@ def test_of_a_body_or_kubeconfig_the_first_document_counts() -> None:
         (b"a: \xff", "f.yaml:1: not UTF-8: invalid start byte"),
         (b"\xff\xfea", "f.yaml: not UTF-16: truncated data"),
         (b'{"a": 1}{"b": 2}{', "f.yaml:1: no JSON: Expecting property name enclosed in double quotes"),
+        (b"a: &b 1\nc:\n  <<: *b", "f.yaml:3: map merge requires map or sequence of maps as the value"),
+        (b"a: &b [1]\nc:\n  <<: *b", "f.yaml:3: map merge requires map or sequence of maps as the value"),
+        (b"a: &b [1]\n*b : 1", "f.yaml:2: a key is a text or a number, no map or list"),
         (b"a: !!int x", "f.yaml:1: cannot decode the value as a !!int"),
         (b"a: !!binary '%'", "f.yaml:1: !!binary value contains invalid base64 data"),
         ("a: \ud800", "f.yaml"),
@@ -185,3 +188,21 @@ def test_a_block_scalar_before_the_next_document_keeps_its_line_break() -> None:
 def test_half_a_pair_of_surrogates_in_json_is_the_replacement_character() -> None:
     text = r'{"a": "\ud83d\ude00 \ud83d \\ud83d \uDE00\ud83d\ude00", "\ud800": 1}'
     assert read_documents(text) == [{"a": "\U0001f600 \ufffd \\ud83d \ufffd\U0001f600", "\ufffd": 1}]
+
+
+def test_depth_is_told_as_depth() -> None:
+    with pytest.raises(YamlError, match="nested too deep"):
+        read_documents('{"a": 1}' + '{"a":' * 100_000)
+
+
+def test_one_document_needs_no_dashes_and_several_do() -> None:
+    assert to_yaml([{"a": 1}], start=False) == "a: 1\n"
+    assert to_yaml([{"a": 1}]) == "---\na: 1\n"
+    assert to_yaml([{"a": 1}, {"b": 2}], start=False) == "---\na: 1\n---\nb: 2\n"
+
+
+def test_a_list_is_written_item_by_item_as_in_one_piece() -> None:
+    for head in ({"kind": "L", "apiVersion": "v1", "metadata": {}}, {"apiVersion": "v1"}, {"z": 1}, {}):
+        for items in ([{"a": 1}, {"b": [1, "y"]}], []):
+            whole = {**head, "items": items} if items else head
+            assert go_yaml_list(head, "items", items) == to_go_yaml(whole)

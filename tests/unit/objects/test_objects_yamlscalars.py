@@ -109,6 +109,7 @@ def test_whole_floats_arrive_as_integers_up_to_their_limit() -> None:
         float,
     )
     assert type(in_json(2**63)) is float
+    assert in_json(9.2e18) == 9_200_000_000_000_000_000
     assert type(number("1.0")) is int
 
 
@@ -128,7 +129,8 @@ def test_a_number_beyond_every_float_is_an_error() -> None:
     ("value", "text"),
     [
         (True, "true"), (False, "false"), (7, "7"), (-7, "-7"), (0.1, "0.1"), (1e10, "1e+10"), (1e-5, "1e-05"),
-        (123456.0, "123456"), (math.nan, ".nan"), (math.inf, ".inf"), (-1e300, "-.inf"),
+        (123456.0, "123456"), (1.23456789e8, "1.2345679e+08"),
+        (math.nan, ".nan"), (math.inf, ".inf"), (-1e300, "-.inf"),
     ],
 )  # fmt: skip
 def test_keys_that_are_no_texts_are_written_out(value: float, text: str) -> None:
