@@ -175,5 +175,6 @@ def test_what_is_nested_too_deep_is_a_decode_error() -> None:
 
 
 def test_a_date_is_written_as_one() -> None:
-    pod = client.V1Pod(metadata=client.V1ObjectMeta(annotations={"day": date(2026, 1, 31)}))
+    annotations: Any = {"day": date(2026, 1, 31)}
+    pod = client.V1Pod(metadata=client.V1ObjectMeta(annotations=annotations))
     assert adapter_of(client.V1Pod).encode(pod)["metadata"] == {"annotations": {"day": "2026-01-31"}}
