@@ -117,7 +117,7 @@ def _convert_dict(value: Mapping[Any, Any]) -> dict[str, Any]:
             if not changed:
                 result, changed = dict(result), True
             if text is not key:
-                if text in result:
+                if text != key and text in result:
                     raise _Refused(f"has the key {text!r} twice")
                 del result[key]
             result[text] = new
