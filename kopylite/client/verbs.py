@@ -62,7 +62,7 @@ class ApiRequest(msgspec.Struct, frozen=True):
     """One HTTP request to the API server.
 
     Attributes:
-        method: an HTTP method, in capitals.
+        method: an HTTP method, in capitals; not HEAD.
         path: begins with "/", percent-encoded, without a query.
         params: the query, not yet encoded.
         body: the payload, exactly as it goes out.

@@ -32,6 +32,8 @@ NO_ANSWER: Final = "the connection ended before an answer came"
 
 _TARGET: Final = re.compile(r"[\x21-\x7e]+").fullmatch
 _WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
+# Not HEAD: its answer tells the length of a body that does not come.
+_METHODS: Final = _WITH_BODY | {"GET", "DELETE", "OPTIONS", "CONNECT"}
 
 
 class Broken(Exception):
@@ -70,8 +72,10 @@ def head_of(method: str, target: str, lines: bytes, body: bytes | None) -> bytes
         lines: its headers, from `lines_of`.
 
     Raises:
-        UsageError: no request's line can hold this target.
+        UsageError: no request's line can hold this target, or this method is none of a request here.
     """
+    if method not in _METHODS:
+        raise UsageError(f"{method[:200]!r} is no method of a request: one of {', '.join(sorted(_METHODS))}")
     if _TARGET(target) is None:
         raise UsageError(f"{target[:200]!r} is no path of a request: encode what is no plain ASCII with percent signs")
     begin = f"{method} {target} HTTP/1.1\r\n".encode()

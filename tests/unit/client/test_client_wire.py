@@ -403,6 +403,12 @@ async def test_nothing_is_sent_on_a_connection_that_ended() -> None:
     assert below.written == []
 
 
+@pytest.mark.parametrize("method", ["HEAD", "get", "", "GET / HTTP/1.1\r\nX: y\r\n\r\n", "\ud800"])
+def test_what_is_no_method_of_a_request_is_refused(method: str) -> None:
+    with pytest.raises(UsageError, match="is no method of a request: one of CONNECT, DELETE, GET"):
+        head_of(method, "/version", b"", None)
+
+
 @pytest.mark.parametrize("value", ["a\r\nX: y", "a\nb", "a\x00b", "\r", "\ud800"])
 def test_no_header_and_no_target_becomes_another_line(value: str) -> None:
     with pytest.raises(UsageError, match="'X-Name' holds a control character"):
