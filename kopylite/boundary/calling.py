@@ -6,6 +6,8 @@ import asyncio
 import inspect
 import logging
 import math
+import os
+import sysconfig
 import types
 from collections.abc import Awaitable, Callable, Generator
 from contextvars import Context as Variables
@@ -25,6 +27,8 @@ logger = logging.getLogger("kopylite.calls")
 
 # One cause is told once, with its traceback, and then as a number after so many seconds each time.
 REMINDER_SECONDS = 60.0
+
+_PYTHONS = f"{sysconfig.get_path('stdlib')}{os.sep}"
 
 
 class Patience:
@@ -275,13 +279,25 @@ def defined_at(function: object) -> str:
 
 
 def place_of(error: BaseException) -> str:
-    """Where the user's code met an exception, "FILE:LINE in FUNCTION"; "" if it did not."""
-    place, trace = "", error.__traceback__
+    """Where the user's code met an exception, "FILE:LINE in FUNCTION"; "" if it did not.
+
+    Not the line of a library that it called, unless all are libraries': an operator that is installed as a package.
+    """
+    users = librarys = ""
+    beyond = False
+    trace = error.__traceback__
     while trace is not None:
-        frame = trace.tb_frame
-        if not str(frame.f_globals.get("__name__")).startswith("kopylite."):
-            place = f"{frame.f_code.co_filename}:{trace.tb_lineno} in {frame.f_code.co_name}"
-        elif place:
-            break
+        frame, code = trace.tb_frame, trace.tb_frame.f_code
+        place = f"{code.co_filename}:{trace.tb_lineno} in {code.co_name}"
+        if str(frame.f_globals.get("__name__")).startswith("kopylite."):
+            beyond = bool(users or librarys)
+        elif not _is_library(code.co_filename):
+            users = place
+        elif not beyond:
+            librarys = place
         trace = trace.tb_next
-    return place
+    return users or librarys
+
+
+def _is_library(filename: str) -> bool:
+    return any(part in filename for part in ("site-packages", "dist-packages")) or filename.startswith(_PYTHONS)

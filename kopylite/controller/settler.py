@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-import traceback
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any
 
 import anyio
 
-from kopylite.boundary import printable, say
+from kopylite.boundary import place_of, printable, say
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.controller.outcome import AFTER, COUNTED, NONE, UNREACHED_RETRY, Failure, NextRun, Settlement, unreached
 from kopylite.controller.reasons import REQUEUE, REQUEUE_AFTER, RETRY, Reasons
@@ -240,7 +239,8 @@ class Settler:
         message = printable(str(error)) if isinstance(error, ApiError | Retry) else say(error)
         if failure in _EVENTS:
             self._publish(context, request, _EVENTS[failure], f"{text}: {message}")
-        where, trace = _place(error), None
+        place, trace = place_of(error), None
+        where = f"; at {place}" if place else ""
         if level >= logging.INFO and failure is not Failure.REJECTED:  # that one is about its object
             cause = (
                 failure,
@@ -364,15 +364,3 @@ def _misfits(error: BaseException) -> Iterator[DecodeError]:
     elif isinstance(error, BaseExceptionGroup):
         for member in error.exceptions:
             yield from _misfits(member)
-
-
-def _place(error: BaseException) -> str:
-    """Where the user's code met the error, "; at FILE:LINE in FUNCTION"; "" if it did not."""
-    place = ""
-    for frame, line in traceback.walk_tb(error.__traceback__):
-        if str(frame.f_globals.get("__name__")).startswith("kopylite."):
-            if place:
-                break
-        else:
-            place = f"; at {frame.f_code.co_filename}:{line} in {frame.f_code.co_name}"
-    return place

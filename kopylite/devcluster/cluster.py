@@ -154,8 +154,8 @@ class Cluster(ABC):
         """Create or update CRDs and wait until each is Established and served.
 
         Args:
-            sources: YAML or JSON files, folders of them (not recursive), CRD objects, CustomResource classes. None is
-                modified.
+            sources: YAML or JSON files, folders of them (not recursive), CRD objects, CustomResource classes (of each
+                kind all versions). None is modified.
             timeout: seconds for all of them.
 
         Returns:
@@ -179,12 +179,16 @@ async def _run(manager: Manager, failures: list[Exception], scope: anyio.CancelS
 async def install_crds(kubeconfig: Path, *sources: CrdSource, timeout: float = 10) -> list[str]:
     """As `Cluster.install_crds`, for the cluster of a kubeconfig."""
     from kopylite.client import connect
+    from kopylite.crds.crd import crds_of
 
-    crds: list[Unstructured] = []
+    # The versions of a kind are one CRD.
+    crds = [Unstructured(crd) for crd in crds_of(source for source in sources if isinstance(source, type))]
     files: dict[str, str] = {}
     for source in sources:
-        if isinstance(source, (Mapping, type)):
-            crds.append(_crd_of(source))
+        if isinstance(source, type):
+            continue
+        if isinstance(source, Mapping):
+            crds.append(Unstructured(source))
         else:  # in a thread: bundles of CRDs are megabytes of YAML
             found = await anyio.to_thread.run_sync(crds_in, Path(source))
             crds += found
@@ -233,14 +237,6 @@ async def _lists(client: Client, crd: Unstructured) -> bool:
             except KindNotFound:
                 return False
     return True
-
-
-def _crd_of(source: Mapping[str, Any] | type) -> Unstructured:
-    if isinstance(source, Mapping):
-        return Unstructured(source)
-    from kopylite.crds.crd import crd_of
-
-    return Unstructured(crd_of(source))
 
 
 def crds_in(path: Path) -> list[Unstructured]:

@@ -25,6 +25,9 @@ from kopylite.redaction import MARK, is_secret_name, redact
 # What every LogRecord has by itself; the rest came as `extra`.
 _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "fields"}
 
+# What a run is about: names that everybody sees in paths and Events, also where a Secret holds the same word as a user.
+_NAMES = frozenset({"controller", "namespace", "name"})
+
 # Control characters, separators of lines, marks that turn the direction of text, lone surrogates; tab and newline stay.
 _UNPRINTABLE = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]",
@@ -52,6 +55,10 @@ class _FieldFormatter(logging.Formatter):
         extra = {name: value for name, value in record.__dict__.items() if name not in _OWN}
         merged = {**self._context_fields(), **own, **extra}
         return {name: value for name, value in merged.items() if value is not None and value != ""}
+
+    def is_public(self, record: logging.LogRecord, name: str, value: object) -> bool:
+        """Whether a field is the name of what runs, and so no secret; of others' records, only as the context says it."""
+        return name in _NAMES and (record.name.startswith("kopylite.") or self._context_fields().get(name) == value)
 
     def message_of(self, record: logging.LogRecord) -> str:
         """The redacted message; of a log call that is wrong, what there is of it."""
@@ -83,7 +90,9 @@ class TextFormatter(_FieldFormatter):
         first, newline, rest = self.message_of(record).partition("\n")
         line = f"{_timestamp(record)} {record.levelname:<7} {record.name}: {first}"
         if fields := self.fields_of(record):
-            line += "  " + " ".join(f"{name}={_plain(name, value)}" for name, value in fields.items())
+            line += "  " + " ".join(
+                f"{name}={_plain(name, value, self.is_public(record, name, value))}" for name, value in fields.items()
+            )
         line += newline + rest
         if trace := self.trace_of(record):
             line += "\n" + trace
@@ -101,7 +110,8 @@ class JsonFormatter(_FieldFormatter):
             "msg": _encodable(self.message_of(record)),
         }
         for name, value in self.fields_of(record).items():
-            entry.setdefault(_encodable(name), _safe(name, value))
+            public = self.is_public(record, name, value)
+            entry.setdefault(_encodable(name), _encodable(_text(value)) if public else _safe(name, value))
         if trace := self.trace_of(record):
             entry["exception"] = _encodable(trace)
         return msgspec.json.encode(entry).decode()
@@ -161,10 +171,11 @@ def _timestamp(record: logging.LogRecord) -> str:
     return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _plain(name: str, value: object) -> str:
+def _plain(name: str, value: object, public: bool) -> str:
     if isinstance(value, (list, tuple, set, frozenset)):
         value = ",".join(map(_text, value))
-    text = MARK if is_secret_name(name) else redact(_text(value))
+    shown = value if public else MARK if is_secret_name(name) else redact(_text(value))
+    text = _text(shown)
     return repr(text) if not text or any(c.isspace() for c in text) else text
 
 

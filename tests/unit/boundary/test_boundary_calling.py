@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import pytest
@@ -17,6 +18,7 @@ from kopylite.boundary import (
     cancelled_from_outside,
     ends_process,
     in_fresh_context,
+    place_of,
 )
 from kopylite.testing.clock import VirtualClock
 
@@ -237,3 +239,48 @@ def test_a_failure_that_is_retried_says_when(caplog: pytest.LogCaptureFixture) -
     guard.report(CallFailed(ValueError("no")), "ns/a", 1.5)
     assert "map function users_of failed on ns/a: ValueError: no; it is called again in 1.5 s" in caplog.text
     assert caplog.records[0].levelno == logging.ERROR
+
+
+def raised_in(module: str, filename: str, call: Callable[[], Any]) -> Callable[[], Any]:
+    """A function of another file, that calls on."""
+    names: dict[str, Any] = {"__name__": module, "call": call}
+    exec(compile("def step():\n    return call()\n", filename, "exec"), names)
+    return cast("Callable[[], Any]", names["step"])
+
+
+def parse() -> Any:
+    return json.loads("{")
+
+
+LIBRARY = "/venv/lib/python3/site-packages/http/client.py"
+PACKAGE = "/venv/lib/python3/site-packages/shop/operator.py"
+
+
+@pytest.mark.parametrize(
+    ("call", "place"),
+    [
+        (parse, f"{__file__}:{parse.__code__.co_firstlineno + 1} in parse"),
+        (raised_in("kopylite.reconcile.telling", "telling.py", parse), " in parse"),
+        (raised_in("shop.operator", PACKAGE, raised_in("http.client", LIBRARY, parse)), " in parse"),
+    ],
+)
+def test_the_place_of_an_error_is_the_users_and_no_librarys(call: Callable[[], Any], place: str) -> None:
+    with pytest.raises(ValueError, match="Expecting") as caught:
+        call()
+    assert place in place_of(caught.value)
+
+
+def test_an_operator_that_is_a_package_has_a_place_too() -> None:
+    call = raised_in("shop.operator", PACKAGE, raised_in("kopylite.client", "c.py", raised_in("http", LIBRARY, parse)))
+    with pytest.raises(ValueError, match="Expecting") as caught:
+        call()
+    error = caught.value
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename != PACKAGE:
+        trace = trace.tb_next
+    assert trace is not None
+    assert trace.tb_next is not None
+    assert trace.tb_next.tb_next is not None
+    trace.tb_next.tb_next.tb_next = None  # without `parse`, which is this file's
+    error.__traceback__ = trace
+    assert place_of(error) == f"{PACKAGE}:2 in step"

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from kopylite.diagnostics import JsonFormatter, TextFormatter, redact
+from kopylite.redaction import remember
 
 
 def record(message: str, *args: object, error: bool = False, **extra: object) -> logging.LogRecord:
@@ -155,3 +156,16 @@ def test_a_log_call_that_is_wrong_is_still_a_line() -> None:
             line = formatter.format(record("failed", exc_info=sys.exc_info()))
         assert "Broken" in line
         assert "failed" in line
+
+
+def test_the_names_of_what_runs_are_shown_whatever_a_secret_holds() -> None:
+    remember("myapp-of-this-test")
+    fields = {"controller": "myapp-of-this-test", "namespace": "shop", "name": "a"}
+    said = record("for myapp-of-this-test")
+    assert "shop: for [redacted]  controller=myapp-of-this-test" in TextFormatter(lambda: fields).format(said)
+    assert json.loads(JsonFormatter(lambda: fields).format(said))["controller"] == "myapp-of-this-test"
+    ours = record("over", fields=fields)
+    ours.name = "kopylite.controller"
+    assert "controller=myapp-of-this-test" in TextFormatter().format(ours)
+    others = record("over", fields={"name": "myapp-of-this-test"})
+    assert "name=[redacted]" in TextFormatter(lambda: {"name": "a"}).format(others), "whatever others call a name"
