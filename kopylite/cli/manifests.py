@@ -135,6 +135,13 @@ def _files(apps: list[App], args: argparse.Namespace) -> dict[str, str]:
             "`pytest --kopylite-rbac FILE` records them for --rbac-from FILE",
             file=sys.stderr,
         )
+    for app in apps if not args.check else ():
+        if made := recording.never_changed(app.name):
+            print(
+                f"kopylite manifests: note: {app.name} was seen to create {', '.join(made)}, and never to change them, "
+                "so it will not be allowed to; if it does, let a test do that, and record it",
+                file=sys.stderr,
+            )
     deployment = Shipment(
         name=apps[0].name, targets=tuple(args.target), image=args.image, namespace=home, watched=watched,
         labelled=args.watch_namespaces_labelled, replicas=replicas,

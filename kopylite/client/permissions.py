@@ -34,7 +34,7 @@ class Permission(msgspec.Struct, frozen=True):
     """One thing that a user may do, or has to be allowed.
 
     Attributes:
-        verb: get, list, watch, create, update, patch, delete or deletecollection.
+        verb: get, list, watch, create, update, patch, delete or deletecollection; bind, of a role.
         resource: the plural, with "/subresource" if any.
         group: "" for the core group.
         namespace: "" where the permission is needed for the whole cluster.

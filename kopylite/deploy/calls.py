@@ -5,12 +5,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import unquote
 
+import msgspec
+
 from kopylite.client import ApiRequest
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch"}
 # Sub-resources of a namespace; what else follows its name is a resource in it.
 _OF_A_NAMESPACE = ("status", "finalize")
 APPLY = "application/apply-patch+yaml"
+_RBAC = "rbac.authorization.k8s.io"
+_BINDINGS = ("rolebindings", "clusterrolebindings")
+
+
+class _Role(msgspec.Struct):
+    kind: str = ""
+    name: str = ""
+
+
+class _Binding(msgspec.Struct):
+    role: _Role | None = msgspec.field(default=None, name="roleRef")
+
 
 # The namespace of a call that goes where the object of the run is, wherever that may be.
 ANY = "*"
@@ -23,14 +37,16 @@ class ApiCall:
     Attributes:
         group: "" for the core group.
         resource: the plural, with "/subresource" if any.
-        verb: get, list, watch, create, update, patch, delete or deletecollection.
+        verb: get, list, watch, create, update, patch, delete or deletecollection; bind, of a role.
         namespace: "" for cluster scope and for all namespaces; "*": that of whatever object is worked on.
+        name: of the only object that it may be about; "": any.
     """
 
     group: str
     resource: str
     verb: str
     namespace: str = ""
+    name: str = ""
 
 
 def calls_of(request: ApiRequest, own: str | None = None) -> list[ApiCall]:
@@ -44,8 +60,21 @@ def calls_of(request: ApiRequest, own: str | None = None) -> list[ApiCall]:
         return []
     if found.verb == "patch" and request.content_type == APPLY and "/" not in found.resource:
         # An apply makes the object if it is not there, and the server asks for that right too.
-        return [found, ApiCall(found.group, found.resource, "create", found.namespace)]
-    return [found]
+        return [found, ApiCall(found.group, found.resource, "create", found.namespace), *_bound(request, found)]
+    return [found, *_bound(request, found)]
+
+
+def _bound(request: ApiRequest, found: ApiCall) -> list[ApiCall]:
+    """Who binds a role has to hold all of its rights, or that to bind it."""
+    if found.group != _RBAC or found.resource not in _BINDINGS or not request.body:
+        return []
+    try:
+        role = msgspec.json.decode(request.body, type=_Binding).role
+    except msgspec.DecodeError:
+        return []
+    if role is None or role.kind not in ("ClusterRole", "Role") or not role.name:
+        return []
+    return [ApiCall(_RBAC, f"{role.kind.lower()}s", "bind", found.namespace, role.name)]
 
 
 def call_of(request: ApiRequest, own: str | None = None) -> ApiCall | None:

@@ -162,7 +162,7 @@ class _Declared:
             if call.namespace != ANY and of in self._watched - self._in_no_namespace and call.verb in ("list", "watch"):
                 continue  # of a cache, in the namespaces that it was limited to then; what it watches is known
             namespaces = [call.namespace] if call.namespace != ANY and self._namespaces else self._namespaces or [""]
-            yield from _all((call.verb,), call.resource, call.group, namespaces)
+            yield from _all((call.verb,), call.resource, call.group, namespaces, call.name)
 
     def _of(
         self, kind: Kind, verbs: Iterable[str], namespace: str | None, subresource: str = ""
@@ -186,10 +186,12 @@ class _Declared:
         return kind
 
 
-def _all(verbs: Iterable[str], resource: str, group: str, namespaces: Iterable[str]) -> Iterator[Permission]:
+def _all(
+    verbs: Iterable[str], resource: str, group: str, namespaces: Iterable[str], name: str = ""
+) -> Iterator[Permission]:
     for namespace in namespaces:
         for verb in verbs:
-            yield Permission(verb, resource, group, namespace)
+            yield Permission(verb, resource, group, namespace, name=name)
 
 
 def _without_doubles(permissions: set[Permission]) -> frozenset[Permission]:

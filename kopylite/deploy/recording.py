@@ -13,6 +13,8 @@ from kopylite.wholefiles import write_whole
 
 VERSION = 1
 _FIELDS = ("group", "resource", "verb", "namespace")
+# Whose specs nobody can change.
+_DONE_ONCE = {("", "pods"), ("batch", "jobs"), ("", "events"), ("events.k8s.io", "events")}
 
 
 class Recording:
@@ -39,16 +41,20 @@ class Recording:
         """The calls of an App; none if it was not recorded."""
         return frozenset(self._calls.get(app, ()))
 
+    def never_changed(self, app: str) -> list[str]:
+        """The resources that an App creates, and never changes: tests that do not go so far look like this."""
+        calls = self.of(app)
+        changed = {(call.group, call.resource) for call in calls if call.verb in ("update", "patch")}
+        made = {(call.group, call.resource) for call in calls if call.verb == "create"}
+        return sorted(resource for group, resource in made - changed - _DONE_ONCE if "/" not in resource)
+
     @property
     def apps(self) -> list[str]:
         return sorted(self._calls)
 
     def to_wire(self) -> dict[str, Any]:
         """As JSON has it; the same for the same calls."""
-        apps = {
-            app: [{field: getattr(call, field) for field in _FIELDS} for call in sorted(calls)]
-            for app, calls in sorted(self._calls.items())
-        }
+        apps = {app: [_wire(call) for call in sorted(calls)] for app, calls in sorted(self._calls.items())}
         return {"kopyliteRecording": VERSION, "apps": apps}
 
     @classmethod
@@ -96,8 +102,13 @@ class Recording:
             write_whole(path, text)
 
 
+def _wire(call: ApiCall) -> dict[str, str]:
+    wire = {field: getattr(call, field) for field in _FIELDS}
+    return {**wire, "name": call.name} if call.name else wire
+
+
 def _call(entry: Any) -> ApiCall:
-    values = [entry[field] for field in _FIELDS]
+    values = [*(entry[field] for field in _FIELDS), entry.get("name", "")]
     if not all(isinstance(value, str) for value in values) or not values[1] or not values[2]:
         raise ValueError(entry)
     return ApiCall(*values)

@@ -57,7 +57,7 @@ class _FieldFormatter(logging.Formatter):
         return {name: value for name, value in merged.items() if value is not None and value != ""}
 
     def is_public(self, record: logging.LogRecord, name: str, value: object) -> bool:
-        """Whether a field is the name of what runs, and so no secret; of others' records, only as the context says it."""
+        """Whether a field is the name of what runs, and so no secret; of others' records, as the context says it."""
         return name in _NAMES and (record.name.startswith("kopylite.") or self._context_fields().get(name) == value)
 
     def message_of(self, record: logging.LogRecord) -> str:

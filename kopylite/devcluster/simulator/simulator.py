@@ -54,6 +54,7 @@ class Simulator:
         self._kubeconfig = str(kubeconfig)
         self._clock = clock
         self._manager = Manager(simulator_app(plan), load_config(self._kubeconfig), options, clock=clock)
+        self._manager.recorder = None  # what a cluster does is no matter of the operator under test
         # Of asyncio and not of anyio: a cluster may be stopped by another task than the one that started it, and
         # inside of other task groups, which cancel scopes do not allow.
         self._tasks = asyncio.TaskGroup()

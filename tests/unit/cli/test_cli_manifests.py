@@ -125,6 +125,8 @@ def test_check_names_the_rule_that_has_drifted(module: str, tmp_path: Path, caps
     assert main([*command, "--check", str(folder)]) == 0
     assert "assumed" not in capsys.readouterr().err
     Recording({"myapp": [ApiCall("apps", "deployments", "create", "*")]}).add_to(recording)
+    assert main(command) == 0
+    assert "seen to create deployments, and never to change them" in capsys.readouterr().err
     assert main([*command, "--check", str(folder)]) == 1
     rule = '{apiGroups: ["apps"], resources: ["deployments"], verbs: ["create"]}'
     assert capsys.readouterr().out == f"{folder}/20-rbac.yaml: ClusterRole myapp lacks the rule {rule}\n"

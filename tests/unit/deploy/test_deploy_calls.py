@@ -52,6 +52,30 @@ def test_an_apply_may_create() -> None:
     assert {call.verb for call in calls_of(request)} == {"patch"}
 
 
+@pytest.mark.parametrize(
+    ("body", "bound"),
+    [
+        (b'{"roleRef": {"kind": "ClusterRole", "name": "edit"}}', [("clusterroles", "edit")]),
+        (b'{"roleRef": {"kind": "Role", "name": "own"}}', [("roles", "own")]),
+        (b'{"roleRef": {"kind": "Other", "name": "x"}}', []),
+        (b'{"roleRef": {"kind": "Role"}}', []),
+        (b'{"roleRef": null}', []),
+        (b'[{"op": "remove", "path": "/subjects"}]', []),
+        (b"{", []),
+        (None, []),
+    ],
+)
+def test_who_binds_a_role_needs_that_right_of_the_role(body: bytes | None, bound: list[tuple[str, str]]) -> None:
+    group = "rbac.authorization.k8s.io"
+    path = f"/apis/{group}/v1/namespaces/a/rolebindings"
+    found = calls_of(ApiRequest("POST", path, body=body), "a")
+    assert found[0] == ApiCall(group, "rolebindings", "create", "*")
+    assert found[1:] == [ApiCall(group, resource, "bind", "*", name) for resource, name in bound]
+    assert calls_of(ApiRequest("POST", f"/apis/{group}/v1/clusterroles", body=body)) == [
+        ApiCall(group, "clusterroles", "create", "")
+    ]
+
+
 @given(st.text("/a%?*é", max_size=40), st.sampled_from(["GET", "PUT", "BREW"]), st.none() | st.text("ab", max_size=2))
 def test_any_path_is_a_call_or_none(path: str, method: str, own: str | None) -> None:
     found = call_of(ApiRequest(method, path), own)

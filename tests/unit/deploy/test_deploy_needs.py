@@ -117,6 +117,14 @@ def test_a_kind_whose_plural_nobody_knows_is_named_with_the_way_out() -> None:
     assert "list others (all)" in lines(needs_of([an_app(Foreign)], ALL, "ops", complete=ask).permissions)
 
 
+def test_a_role_that_is_bound_is_named() -> None:
+    call = ApiCall("rbac.authorization.k8s.io", "clusterroles", "bind", "*", "edit")
+    for options, where in ((ALL, [""]), (LIMITED, list(LIMITED.scope.names))):
+        found = needs_of([an_app()], options, "ops", seen(call)).permissions
+        bound = sorted((one.namespace, one.name) for one in found if one.verb == "bind")
+        assert bound == sorted((namespace, "edit") for namespace in where)
+
+
 CALLS = st.builds(
     ApiCall,
     st.sampled_from(["", "apps", "x.io"]),

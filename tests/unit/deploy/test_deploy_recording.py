@@ -44,6 +44,19 @@ def test_one_of_another_version_and_one_that_is_missing_are_told_apart(tmp_path:
         Recording.of_wire({"kopyliteRecording": 2, "apps": {}}, "it")
 
 
+def test_the_name_of_a_call_is_kept() -> None:
+    bind = ApiCall("rbac.authorization.k8s.io", "clusterroles", "bind", "*", "edit")
+    recording = Recording({"a": [GET, bind]})
+    assert Recording.of_wire(recording.to_wire(), "it") == recording
+    assert "name" not in recording.to_wire()["apps"]["a"][0]
+
+
+def test_what_is_made_and_never_changed_is_told_but_what_nobody_can_change() -> None:
+    made = [ApiCall("", name, "create", "*") for name in ("pods", "configmaps", "services", "pods/eviction")]
+    recording = Recording({"a": [*made, ApiCall("", "services", "patch", "*")]})
+    assert (recording.never_changed("a"), recording.never_changed("b")) == (["configmaps"], [])
+
+
 JSON = st.recursive(st.none() | st.integers() | st.text(max_size=3), lambda inner: st.lists(inner) | st.dictionaries(
     st.sampled_from(["apps", "group", "resource", "verb", "namespace"]), inner))  # fmt: skip
 

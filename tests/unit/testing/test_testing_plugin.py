@@ -33,7 +33,9 @@ async def greets(cluster, name):
 """
 ONE = "from tests_of_it import *\nasync def test_it(kube_cluster): await greets(kube_cluster, 'one')\n"
 OTHER = """
+import pytest
 from tests_of_it import *
+@pytest.mark.kube_cluster(simulator=True)
 async def test_it(kube_cluster):
     await greets(kube_cluster, 'two')
     with open(__file__ + '.ran', 'w'): pass
@@ -57,6 +59,7 @@ def test_the_calls_of_the_app_are_recorded_and_not_those_of_the_test(
         command, cwd=tmp_path, env={"PYTHONPATH": path, "PATH": ""}, capture_output=True, text=True, timeout=280
     )
     assert done.returncode == 0, done.stdout + done.stderr
+    assert Recording.read(recording).apps == ["greeter"], "not the simulator's"
     calls = Recording.read(recording).of("greeter")
     assert ApiCall("", "configmaps", "patch", "*") in calls
     assert ApiCall("", "configmaps", "watch", "") in calls
