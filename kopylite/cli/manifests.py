@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +20,8 @@ from kopylite.errors import UsageError
 
 if TYPE_CHECKING:
     from kopylite.app import App
+    from kopylite.deploy.needs import Needs
+    from kopylite.deploy.recording import Recording
 
 EPILOG = """\
 examples:
@@ -129,19 +132,7 @@ def _files(apps: list[App], args: argparse.Namespace) -> dict[str, str]:
     for path in args.rbac_from:
         recording.merge(Recording.read(path))
     needs = needs_of(apps, options, home, recording)
-    if needs.assumed:
-        print(
-            f"kopylite manifests: note: writes of {', '.join(needs.assumed)} are assumed, for none were recorded; "
-            "`pytest --kopylite-rbac FILE` records them for --rbac-from FILE",
-            file=sys.stderr,
-        )
-    for app in apps if not args.check else ():
-        if made := recording.never_changed(app.name):
-            print(
-                f"kopylite manifests: note: {app.name} was seen to create {', '.join(made)}, and never to change them, "
-                "so it will not be allowed to; if it does, let a test do that, and record it",
-                file=sys.stderr,
-            )
+    _note(needs, recording, [] if args.check else apps)
     deployment = Shipment(
         name=apps[0].name, targets=tuple(args.target), image=args.image, namespace=home, watched=watched,
         labelled=args.watch_namespaces_labelled, replicas=replicas,
@@ -155,3 +146,20 @@ def _files(apps: list[App], args: argparse.Namespace) -> dict[str, str]:
     if args.kustomize:
         files["kustomization.yaml"] = kustomization(deployment, files)
     return {name: marked(name, text) for name, text in files.items()}
+
+
+def _note(needs: Needs, recording: Recording, shipped: Sequence[App]) -> None:
+    """Say what the rights leave open."""
+    notes = [
+        f"{app.name} was seen to create {', '.join(made)}, and never to change them, so it will not be allowed to; "
+        "if it does, let a test do that, and record it"
+        for app in shipped
+        if (made := recording.never_changed(app.name))
+    ]
+    if needs.assumed:
+        notes.append(
+            f"writes of {', '.join(needs.assumed)} are assumed, for none were recorded; `pytest --kopylite-rbac FILE` "
+            "records them for --rbac-from FILE"
+        )
+    for note in notes:
+        print(f"kopylite manifests: note: {note}", file=sys.stderr)
