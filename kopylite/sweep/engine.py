@@ -204,6 +204,7 @@ def ground_of(
         steps=steps,
         followed=frozenset(range(len(scenario.steps) - 1)) - forcing - {number - 1 for number in forcing},
         deletes=frozenset(e.step for e in entries if e.kind == "step" and e.text.startswith("delete ")),
+        gone=frozenset((e.step, general(e.key, reference.names)) for e in run.trace.changes() if e.change == "DELETED"),
         forcing=forcing,
         unrepeatable=next(
             (

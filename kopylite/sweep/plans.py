@@ -134,6 +134,7 @@ class FaultGround:
         writes: of the operator, in order.
         steps: how many there are.
         deletes: the steps that begin with a deletion.
+        gone: what was deleted, by whomever, with its step: "resource namespace/name".
         followed: the steps whose next one can come early.
         forcing: the steps that take finalizers away by hand: who is down then cannot clean up.
         unrepeatable: the first step from which on no object can be made anew as it was: people change what only the
@@ -149,6 +150,7 @@ class FaultGround:
     writes: Sequence[TraceEntry]
     steps: int
     deletes: frozenset[int] = frozenset()
+    gone: frozenset[tuple[int, str]] = frozenset()
     followed: frozenset[int] = frozenset()
     forcing: frozenset[int] = frozenset()
     unrepeatable: int = 1 << 30
@@ -296,9 +298,12 @@ def _stale(ground: FaultGround) -> Iterator[Spot]:
 
 def _leader(ground: FaultGround) -> Iterator[Spot]:
     """Not for what is deleted in the same step: nobody can keep an old instance's write from making it anew."""
-    gone = {(w.step, w.point.resource, w.point.name) for w in ground.writes if w.point and w.point.verb == "delete"}
+    own = {
+        (w.step, f"{w.point.resource} {w.point.name}") for w in ground.writes if w.point and w.point.verb == "delete"
+    }
     for spot in _at_writes("leader")(ground):
-        if spot.point.verb == "delete" or (spot.step, spot.point.resource, spot.point.name) not in gone:
+        gone = ground.gone if spot.point.verb == "create" else own
+        if spot.point.verb == "delete" or (spot.step, f"{spot.point.resource} {spot.point.name}") not in gone:
             yield spot
 
 

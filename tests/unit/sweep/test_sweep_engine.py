@@ -69,6 +69,13 @@ async def test_each_fault_finds_what_no_other_one_does(app: App, faults: str, se
     assert re.search(sentence, report.findings[0].sentence), report
 
 
+async def test_a_write_that_arrives_when_its_owner_has_gone_is_no_fault_of_the_operators() -> None:
+    scenario = Scenario((Step("apply", a_thing(size=1)), Step("delete", a_thing())), (CRD,))
+    report = await sweep(operators.farewell, scenario, faults="leader")
+    assert not report.findings, report
+    assert report.plans
+
+
 async def test_of_two_faults_the_one_that_is_enough_is_told() -> None:
     known = await sweep(operators.bug, SCENARIO, faults="crash", jobs=1)
     [crash] = FaultPlan.of_wire(known.findings[0].plan).spots
