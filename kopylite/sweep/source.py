@@ -17,6 +17,8 @@ from kopylite.errors import UsageError
 
 _OURS = f"{Path(__file__).parent.parent}{os.sep}"
 _PYTHONS = f"{sysconfig.get_path('stdlib')}{os.sep}"
+# How the command line names the module of a file.
+_TARGET = "kopylite_target_"
 
 
 class AppSource:
@@ -46,8 +48,11 @@ class AppSource:
 def source_of(app: App | Callable[[], App], name: str = "") -> AppSource:
     """Where an App comes from: the module that has it, which is imported anew; or the function that makes it.
 
+    Of several modules that have it, the one is imported that was asked for: by `name`, or as a file (one that stands in
+    for what the operator calls outside, say); else the one of its reconciles.
+
     Args:
-        name: for people; "": the module's and the attribute's.
+        name: "module:attribute", for people, too; "": the module's and the attribute's.
 
     Raises:
         UsageError: no module has it, so it cannot be made anew.
@@ -67,7 +72,13 @@ def source_of(app: App | Callable[[], App], name: str = "") -> AppSource:
             f"sweep: no module has the App {app.name!r} at its top, so its memory cannot be emptied as a crash does. "
             "Name it there, or hand over a function that makes it"
         )
-    module, attribute = next((each for each in found if each[0].__name__ in own), found[0])
+    asked = name.partition(":")[0]
+
+    def rank(each: tuple[ModuleType, str]) -> int:
+        of = each[0].__name__
+        return 0 if of == asked or of.startswith(_TARGET) else 1 if of in own else 2
+
+    module, attribute = min(found, key=rank)
     file = Path(str(module.__file__))
 
     def load() -> App:

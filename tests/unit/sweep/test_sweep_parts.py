@@ -12,6 +12,7 @@ import pytest
 
 from kopylite import App, Client, Unstructured
 from kopylite.apiserver.server import ApiServer, ApiServerOptions
+from kopylite.cli.target import load_app
 from kopylite.clock import SYSTEM_CLOCK
 from kopylite.errors import NotFound, StreamBroken, UsageError
 from kopylite.sweep.clocks import patch_clocks
@@ -75,6 +76,28 @@ def test_an_app_of_a_function_is_made_by_it_and_one_of_nobody_is_refused() -> No
     assert source_of(lambda: App("made")).load().name == "made"
     with pytest.raises(UsageError, match="no module has the App 'nobodys' at its top"):
         source_of(App("nobodys"))
+
+
+@pytest.mark.parametrize("target", ["played.py", "played", "played:app"])
+def test_what_stands_in_for_the_outside_is_there_again_in_each_life(
+    target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "called.py").write_text("outside = 'real'\n")
+    (tmp_path / "works.py").write_text(
+        "from kopylite import App, Kind\napp = App('works')\n\n\n"
+        "@app.reconciler(Kind('v1', 'ConfigMap'))\nasync def reconcile(ctx, request): ...\n"
+    )
+    (tmp_path / "played.py").write_text("import called\nfrom works import app\ncalled.outside = 'played'\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    before = set(sys.modules)
+    try:
+        source = source_of(load_app(target), target)
+        assert source.load().name == "works"
+        assert sys.modules["called"].outside == "played"
+    finally:
+        for name in set(sys.modules) - before:
+            del sys.modules[name]
 
 
 def test_a_package_is_forgotten_as_a_whole_and_kopylite_is_not(tmp_path: Path) -> None:
