@@ -304,6 +304,8 @@ class Injection(Director):
         async def end() -> None:
             await self.world.clock.sleep(OUTAGE_SECONDS)
             fault.remove()
+            # Nothing was at rest meanwhile; what was not reached is tried again within half a minute.
+            self.world.last_write = self.world.clock.monotonic()
 
         assert self.world.tasks is not None
         self.world.tasks.start_soon(end)

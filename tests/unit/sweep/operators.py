@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from kopylite import App, Context, Kind, Request, Unstructured, effect, finalize
+from kopylite import App, Context, Kind, RateLimit, Request, Unstructured, effect, finalize
 
 Thing, ConfigMap, Secret = Kind("sweep.example.com/v1", "Thing"), Kind("v1", "ConfigMap"), Kind("v1", "Secret")
 bug, twin, restless, idle = App("half-done"), App("half-done-twin"), App("restless"), App("idle")
-renamed, hasty, farewell = App("renamed"), App("hasty"), App("farewell")
+renamed, hasty, farewell, patient = App("renamed"), App("hasty"), App("farewell"), App("patient")
 mails, mails_with_key = App("mails"), App("mails-with-key")
 
 CRD: dict[str, Any] = {
@@ -95,6 +95,11 @@ async def note_what_nobody_has_looked_at(ctx: Context, request: Request) -> None
     await ctx.client.create_or_update(ConfigMap, request, mutate, owner=thing)
     newest = await ctx.client.live.get(Thing, request)
     await ctx.client.patch_status(newest, {"observedGeneration": newest.generation})
+
+
+@patient.reconciler(Thing, owns=[ConfigMap], rate_limit=RateLimit(first=0.2, longest=30))
+async def try_again_rarely(ctx: Context, request: Request) -> None:
+    await careful(ctx, request)
 
 
 async def say_farewell(ctx: Context, thing: Unstructured) -> None:

@@ -69,6 +69,12 @@ async def test_each_fault_finds_what_no_other_one_does(app: App, faults: str, se
     assert re.search(sentence, report.findings[0].sentence), report
 
 
+async def test_who_tries_again_rarely_has_time_after_an_outage() -> None:
+    report = await sweep(operators.patient, CHANGED, faults="outage")
+    assert not report.findings, report
+    assert report.plans
+
+
 async def test_a_write_that_arrives_when_its_owner_has_gone_is_no_fault_of_the_operators() -> None:
     scenario = Scenario((Step("apply", a_thing(size=1)), Step("delete", a_thing())), (CRD,))
     report = await sweep(operators.farewell, scenario, faults="leader")
