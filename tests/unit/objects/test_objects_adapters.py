@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from typing import Any
@@ -14,12 +15,14 @@ from kopylite.objects import (
     ObjectKey,
     ObjectMeta,
     Unstructured,
+    adapter_like,
     adapter_of,
     key_of,
     kind_of,
     meta_of,
     wire_of,
 )
+from kopylite.objects.reading import bytes_of, read_from
 
 
 class AppSpec(BaseModel):
@@ -108,3 +111,30 @@ def test_what_is_no_kind_is_refused(thing: Any) -> None:
 def test_an_object_without_a_kind_is_refused() -> None:
     with pytest.raises(RegistrationError, match="needs apiVersion and kind"):
         kind_of(Unstructured(kind="ConfigMap"))
+
+
+class Shown:
+    """An object of another library: a dict that can be replaced."""
+
+    def __init__(self, raw: dict[str, Any]) -> None:
+        self.shown = raw
+
+    @property
+    def raw(self) -> dict[str, Any]:
+        return self.shown
+
+    @raw.setter
+    def raw(self, value: dict[str, Any]) -> None:
+        self.shown = value
+
+
+@pytest.mark.parametrize(
+    "adapter", [adapter_of(App), adapter_of(Kind("example.com/v1", "App")), adapter_like(Shown(json.loads(RAW)))]
+)
+def test_an_object_of_any_form_knows_the_bytes_that_it_was_read_from(adapter: Any) -> None:
+    obj = adapter.decode(RAW)
+    assert bytes_of(obj) == RAW
+    later = b'{"metadata":{"name":"a"}}'
+    read_from(obj, lambda: later)
+    assert [bytes_of(obj), bytes_of(obj)] == [later, later]
+    assert bytes_of(App(spec=AppSpec())) is None

@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from kopylite.errors import EncodeError, ObjectError, RegistrationError
+from kopylite.errors import DecodeError, EncodeError, ObjectError, RegistrationError
 from kopylite.objects import (
     Kind,
     Unstructured,
@@ -23,6 +23,7 @@ from kopylite.objects import (
     set_controller_reference,
     wire_of,
 )
+from kopylite.objects.foreign import declared, set_owners_of_foreign
 
 CONFIG = ConfigDict(alias_generator=to_camel, populate_by_name=True)
 
@@ -106,7 +107,9 @@ def test_unknown_fields_are_kept_even_where_the_library_forbids_them() -> None:
         "later": {"x": 1},
     }
     adapter = adapter_of(V1ConfigMap)
-    assert adapter.encode(adapter.decode(json.dumps(document).encode())) == document
+    stored = adapter.decode(json.dumps(document).encode())
+    assert adapter.encode(stored) == document
+    assert stored.later == {"x": 1}  # type: ignore[attr-defined]
 
 
 def test_objects_have_key_and_metadata_and_take_owners() -> None:
@@ -275,3 +278,36 @@ def test_a_class_that_is_complete_only_now_is_read_and_written() -> None:
     job = adapter.decode(raw)
     assert job.spec.back_off == 3
     assert adapter.encode(job) == json.loads(raw)
+
+
+def test_a_class_that_does_not_take_the_answer_says_so_and_quotes_none_of_it() -> None:
+    class Picky(Shows):
+        @classmethod
+        def from_dict(cls, shown: Any) -> Any:
+            raise ValueError("no")
+
+    with pytest.raises(DecodeError, match=r"Picky does not take what the server has answered: .*no"):
+        adapter_like(Picky(NAMED)).decode(json.dumps(NAMED | {"data": {"password": "s3cret"}}).encode())
+
+
+def test_owners_are_written_into_metadata_that_are_an_object_of_their_own() -> None:
+    class Metadata:
+        def __init__(self, shown: dict[str, Any]) -> None:
+            self.shown = shown
+
+        @classmethod
+        def from_dict(cls, shown: dict[str, Any]) -> Metadata:
+            return cls(shown)
+
+        def to_dict(self) -> dict[str, Any]:
+            return self.shown
+
+    document: dict[str, Any] = {**NAMED, "metadata": Metadata({"name": "c", "namespace": "ns"})}
+    set_owners_of_foreign(document, [{"uid": "u"}])
+    assert document["metadata"].shown == {"name": "c", "namespace": "ns", "ownerReferences": [{"uid": "u"}]}
+
+
+@pytest.mark.parametrize(("group", "says"), [("example.com", "example.com/v1"), ("", "v1"), (None, "v1"), (5, "v1")])
+def test_a_class_says_its_group_or_has_none(group: Any, says: str) -> None:
+    cls = type("Thing", (), {"group": group, "version": "v1", "kind": "Thing"})
+    assert declared(cls) == (says, "Thing")

@@ -77,7 +77,7 @@ def test_an_object_without_metadata_gets_some() -> None:
 def test_a_second_controller_is_refused_and_the_first_stays() -> None:
     obj = config_map()
     set_controller_reference(owner("first", "u1"), obj)
-    with pytest.raises(AlreadyOwned, match=r"controlled by Owner first \(uid u1\)"):
+    with pytest.raises(AlreadyOwned, match=r"ConfigMap ns/c is controlled by Owner first \(uid u1\)"):
         set_controller_reference(owner("second", "u2"), obj)
     assert [ref.name for ref in obj.owner_references] == ["first"]
 

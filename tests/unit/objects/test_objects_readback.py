@@ -147,3 +147,9 @@ def test_why_a_part_is_not_written_is_told_in_the_words_of_its_own_serializer(od
     with pytest.raises(EncodeError, match="no size is below zero") as caught:
         to_wire(odds)
     assert (caught.value.field, caught.value.problem) == (field, "no size is below zero")
+
+
+def test_half_a_character_is_told_by_its_field() -> None:
+    with pytest.raises(EncodeError, match="surrogate") as caught:
+        to_wire(SPEC.model_copy(update={"free": {"a": "\ud800"}}))
+    assert caught.value.field == "free.a"

@@ -132,3 +132,18 @@ def test_an_error_has_the_object_if_at_least_its_name_could_be_read() -> None:
     assert named.object.name == "n"
     assert unreadable(b"{", ValueError(), "Thing").object is None
     assert unreadable(b'{"metadata":{}}', ValueError(), "Thing").object is None
+
+
+@pytest.mark.parametrize(
+    ("metadata", "told"),
+    [
+        ({"deletionTimestamp": "2026-01-31T12:00:00Z", "finalizers": ["a/b", 5]}, "held by a/b, 5"),
+        ({"deletionTimestamp": "2026-01-31T12:00:00Z"}, ""),
+        ({"deletionTimestamp": "2026-01-31T12:00:00Z", "finalizers": "a/b"}, ""),
+        ({"finalizers": ["a/b"]}, ""),
+    ],
+)
+def test_an_error_tells_what_holds_an_object_that_is_being_deleted(metadata: dict[str, Any], told: str) -> None:
+    error = misfit({"kind": "Thing", "metadata": {"name": "n", **metadata}}, "odd", "Thing")
+    end = f" (it is being deleted, and {told})" if told else ""
+    assert str(error).endswith(f"Thing n does not fit its model: odd{end}")

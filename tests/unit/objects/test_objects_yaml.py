@@ -206,3 +206,19 @@ def test_a_list_is_written_item_by_item_as_in_one_piece() -> None:
         for items in ([{"a": 1}, {"b": [1, "y"]}], []):
             whole = {**head, "items": items} if items else head
             assert go_yaml_list(head, "items", items) == to_go_yaml(whole)
+
+
+def test_aliases_are_free_up_to_gos_limits() -> None:
+    def aliased(times: int, padding: int) -> str:
+        return f"a: &a [1]\nb: [{', '.join(['*a'] * times)}]\nc: [{', '.join(['1'] * padding)}]"
+
+    # An anchored list is two values, and an alias one more: few are free however many aliases there are.
+    assert len(read_document(aliased(200, 0))["b"]) == 200
+    big = "a: &a [" + ", ".join(["1"] * 2000) + "]\n"
+    assert len(read_document(big + "b: *a")["b"]) == 2000
+    with pytest.raises(YamlError, match="excessive aliasing"):
+        read_document(big + "b: [" + ", ".join(["*a"] * 250) + "]")
+
+
+def test_texts_of_other_alphabets_are_written_as_they_are() -> None:
+    assert to_go_yaml({"a": "é"}).decode() == "a: é\n"

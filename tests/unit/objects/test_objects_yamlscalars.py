@@ -143,6 +143,18 @@ def test_what_cannot_be_a_key(value: Any, why: str) -> None:
         key_text(value)
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("+9223372036854775807", 2**63 - 1), ("0b-" + "1" * 63, -(2**63) + 1), ("0b-" + "1" * 64, "0b-" + "1" * 64),
+        ("0b" + "1" * 64, 2**64 - 1), ("0b" + "1" * 65, "0b" + "1" * 65),
+    ],
+)  # fmt: skip
+def test_integers_end_where_gos_do(text: str, value: Any) -> None:
+    found = plain_value(text)
+    assert (type(found), found) == (type(value), value)
+
+
 @given(st.floats(width=32, allow_nan=False, allow_infinity=False))
 def test_a_float_key_is_told_from_all_others_of_32_bits(value: float) -> None:
     assert struct.unpack("f", struct.pack("f", float(key_text(value))))[0] == value
