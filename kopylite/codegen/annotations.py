@@ -142,13 +142,17 @@ def _list(schema: Schema, add_class: AddClass) -> FieldType:
 
 
 def _list_source(value: Any, inner: FieldType) -> str:
-    return f"[{', '.join(map(inner.value, value))}]" if isinstance(value, list) else literal(value)
+    return f"[{', '.join(_item_source(item, inner) for item in value)}]" if isinstance(value, list) else literal(value)
+
+
+def _item_source(value: Any, inner: FieldType) -> str:
+    return "None" if value is None else inner.value(value)
 
 
 def _map_source(value: Any, inner: FieldType) -> str:
     if not isinstance(value, Mapping):
         return literal(value)
-    return f"{{{', '.join(f'{quoted(key)}: {inner.value(item)}' for key, item in value.items())}}}"
+    return f"{{{', '.join(f'{quoted(key)}: {_item_source(item, inner)}' for key, item in value.items())}}}"
 
 
 def _conditions(schema: Schema, said: set[str]) -> list[str]:
@@ -160,16 +164,25 @@ def _conditions(schema: Schema, said: set[str]) -> list[str]:
     said = said | {key for key, name in _BOUNDS.get(str(kind), {}).items() if name in options}
     if kind in ("integer", "number"):
         for limit, exclusive, inside, outside in _LIMITS:
+            if limit in schema and not _bounds(kind, schema[limit]):
+                continue
             if limit in schema:
                 options[outside if schema.get(exclusive) else inside] = schema[limit]
-        if schema.get("multipleOf", 0) > 0:
-            options["multiple_of"] = schema["multipleOf"]
-        said |= {"minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "multipleOf"}
+            said |= {limit, exclusive}
+        factor = schema.get("multipleOf", 0)
+        if factor <= 0 or _bounds(kind, factor):
+            options |= {"multiple_of": factor} if factor > 0 else {}
+            said |= {"multipleOf"}
     if kind == "string" and "pattern" in schema and _usable(schema["pattern"]):
         options["pattern"] = schema["pattern"]
         said.add("pattern")
     fields = [f"Field({', '.join(f'{name}={literal(value)}' for name, value in options.items())})"] if options else []
     return [*fields, *_marks(schema, said)]
+
+
+def _bounds(kind: str, limit: float) -> bool:
+    """Whether pydantic takes a limit for a number of this kind: of a whole one, no fraction and not past 64 bits."""
+    return kind == "number" or isinstance(limit, int) or (limit.is_integer() and abs(limit) < 2**63)
 
 
 def _usable(pattern: str) -> bool:

@@ -180,7 +180,8 @@ class _Module:
         needed, names, lines = set(required), set(taken), []
         for wire_name, part in properties.items():
             name, alias = python_name(wire_name)
-            while name in names:  # two wire names that differ by what no Python name has
+            # Two wire names that differ by what no Python name has; or another field's wire name: it is read by both.
+            while name in names or (name in properties and name != wire_name):
                 name, alias = f"{name}_", wire_name
             names.add(name)
             lines.append(self._field(name, alias, part, wire_name in needed, (*path, wire_name)))

@@ -40,7 +40,7 @@ class Quantity:
         amount: a text such as "1.5Gi", a number, or another Quantity.
 
     Raises:
-        ValueError: the text is no quantity.
+        ValueError: it is no quantity.
     """
 
     __slots__ = ("_form", "_wire", "value")
@@ -57,7 +57,10 @@ class Quantity:
             self.value, self._form = _parse(amount)
             self._wire = amount
         else:
-            self.value, self._form = _bounded(Decimal(str(amount))), "decimal"
+            try:
+                self.value, self._form = _bounded(Decimal(str(amount))), "decimal"
+            except ArithmeticError:  # of True, None, NaN
+                raise ValueError(f'a quantity is a text such as "1.5Gi", or a number, and not {amount!r}') from None
             self._wire = amount if type(amount) is int else self.canonical()
 
     @classmethod

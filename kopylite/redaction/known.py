@@ -1,6 +1,7 @@
 """KnownSecrets: values that are known to be secret, remembered by their hashes, and found again in any text.
 
-A value is looked for as it is, and as it stands in base64, JSON, a repr and a URL. Of what is shorter than six
+A value is looked for as it is, and as it stands in base64, JSON of Python and of Go, JSON within JSON, a repr of its
+text or bytes, and a URL. Of what is shorter than six
 characters nothing is remembered: it would be found everywhere.
 """
 
@@ -10,7 +11,7 @@ import base64
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 import msgspec
 
@@ -25,6 +26,8 @@ MAX_LINES = 400
 MAX_LENGTHS = 64
 # What Secrets hold and everybody may know: certificates of types that have them, and the account's namespace.
 _PUBLIC_KEYS = frozenset({"ca.crt", "tls.crt", "namespace", "ca-bundle.crt"})
+_URL_SAFE = str.maketrans("+/", "-_")
+_GO = str.maketrans({"&": "\\u0026", "<": "\\u003c", ">": "\\u003e"})
 _DECODE = msgspec.json.Decoder(dict[str, Any]).decode
 
 
@@ -121,9 +124,13 @@ def _values(secret: Mapping[str, Any]) -> Iterator[str]:
                 continue
             yield value
             try:
-                yield base64.b64decode(value, validate=True).decode()
+                plain = base64.b64decode(value, validate=True)
             except ValueError:
                 continue
+            try:
+                yield plain.decode()
+            except ValueError:
+                yield repr(plain)[2:-1]
 
 
 def _forms(value: str) -> Iterator[str]:
@@ -137,12 +144,24 @@ def _forms(value: str) -> Iterator[str]:
     for plain in values:
         if len(plain) < MIN_LENGTH or plain.startswith("-----"):
             continue
-        forms |= {plain, json.dumps(plain)[1:-1], repr(plain)[1:-1]}
+        forms |= {plain, repr(plain)[1:-1], ascii(plain)[1:-1], *_in_json(plain)}
         try:
-            forms |= {base64.b64encode(plain.encode()).decode().rstrip("="), quote(plain, safe="")}
+            content = plain.encode()
         except UnicodeEncodeError:
             continue
+        coded = base64.b64encode(content).decode().rstrip("=")
+        forms |= {coded, coded.translate(_URL_SAFE), repr(content)[2:-1]}
+        forms |= {quote(plain, safe=""), quote(plain), quote_plus(plain)}
     yield from (form for form in forms if len(form) >= MIN_LENGTH)
+
+
+def _in_json(text: str) -> Iterator[str]:
+    """As JSON has a text that is written by Python, by most others, and by Go; each also as a part of other JSON."""
+    written = json.dumps(text, ensure_ascii=False)[1:-1]
+    for form in {json.dumps(text)[1:-1], written, written.translate(_GO)}:
+        yield form
+        if "\\" in form:
+            yield json.dumps(form, ensure_ascii=False)[1:-1]
 
 
 def _secrets_in_json(text: str) -> Iterator[str]:

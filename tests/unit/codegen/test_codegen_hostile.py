@@ -259,7 +259,7 @@ def test_names_that_clash_are_told_apart() -> None:
     assert "class Thing2(" in source
     assert "kind='Thing'," in source
     fields = [line.strip() for line in source.splitlines() if "a_b" in line]
-    assert [line.split(":")[0] for line in fields] == ["a_b", "a_b_", "a_b__"]
+    assert [line.split(":")[0] for line in fields] == ["a_b_", "a_b", "a_b__"]
     assert all(
         f"alias='{wire}'" in line for line, wire in zip(fields, ["a-b", "a_b", "aB"], strict=True) if wire != "aB"
     )

@@ -302,3 +302,38 @@ def test_a_kind_is_called_as_it_is_where_python_allows_it(kind: str, name: str) 
     document["spec"]["names"] = {"kind": kind, "plural": "things"}
     cls = load(models_of(document))[name]
     assert crd_of(cls)["spec"]["names"]["kind"] == kind
+
+
+def test_a_limit_that_no_whole_number_can_have_is_left_to_the_server() -> None:
+    odd = {"type": "integer", "minimum": 0.5, "maximum": 1e300, "multipleOf": 0.5}
+    plain = {"type": "integer", "minimum": 1.0, "exclusiveMinimum": True, "format": "int64"}
+    spec = {"type": "object", "properties": {"odd": odd, "plain": plain}}
+    source = models_of(crd(spec))
+    assert "odd: Annotated[int, Mark({'minimum': 0.5, 'maximum': 1e+300, 'multipleOf': 0.5})]" in source
+    assert "plain: Annotated[int, Field(gt=1.0)]" in source
+    properties = crd_of(load(source)["Thing"])["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
+    assert properties["spec"]["properties"]["odd"].items() >= odd.items()
+
+
+@pytest.mark.parametrize("names", [("fooBar", "foo_bar"), ("foo_bar", "fooBar"), ("FooBar", "foo_bar", "foo-bar")])
+def test_a_field_is_not_called_as_another_one_is_on_the_wire(names: tuple[str, ...]) -> None:
+    spec = {"type": "object", "properties": {name: {"type": "string"} for name in names}}
+    adapter = adapter_of(load(models_of(crd(spec)))["Thing"])
+    document = {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "a"}}
+    document["spec"] = {name: f"of {name}" for name in names}
+    assert adapter.encode(adapter.decode(json.dumps(document).encode())) == document
+
+
+def test_a_default_may_hold_null_in_a_list_or_map() -> None:
+    part = {"type": "object", "properties": {"x": {"type": "string"}}, "nullable": True}
+    spec = {
+        "type": "object",
+        "properties": {
+            "parts": {"type": "array", "items": part, "default": [None, {"x": "y"}]},
+            "named": {"type": "object", "additionalProperties": part, "default": {"a": None}},
+        },
+    }
+    thing = load(models_of(crd(spec)))["Thing"](metadata={"name": "a"}, spec={})
+    assert thing.spec.parts[0] is None
+    assert thing.spec.parts[1].x == "y"
+    assert thing.spec.named == {"a": None}

@@ -52,6 +52,12 @@ def test_what_is_no_quantity_is_refused(text: str) -> None:
         Quantity(text)
 
 
+@pytest.mark.parametrize("amount", [True, None, float("nan"), Decimal("sNaN"), []])
+def test_what_is_no_number_is_refused_as_a_text_is(amount: Any) -> None:
+    with pytest.raises(ValueError, match="a quantity is a text such as"):
+        Quantity(amount)
+
+
 def test_equal_amounts_are_equal_however_they_are_written() -> None:
     assert Quantity("1") == Quantity("1000m") == Quantity(1) == Quantity(Decimal("1.0"))
     assert len({Quantity("1Gi"), Quantity("1024Mi"), Quantity("1G")}) == 2

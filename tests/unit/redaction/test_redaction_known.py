@@ -4,7 +4,7 @@ import base64
 import json
 import logging
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 import pytest
 from hypothesis import given
@@ -35,6 +35,44 @@ def test_a_known_value_is_found_in_any_text_and_form(value: str, before: str, af
         if len(value.strip()) >= 6 and not value.startswith("-----"):
             assert MARK in secrets.redact(before + form + after)
             assert value not in secrets.redact(f"{form}")
+
+
+def in_go(text: str) -> str:
+    """As Go's encoding/json writes it."""
+    written = json.dumps(text, ensure_ascii=False)
+    return written.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "hunter2hunter",
+        'pä"sswort12',
+        "p<ss&wo>rd12",
+        "ab/cd%ef/gh+",
+        "one two three+four",
+        "dom\\user\\pä",
+        "pw😀secret",
+    ],
+)
+@pytest.mark.parametrize(
+    "written",
+    [
+        lambda value: json.dumps(value, ensure_ascii=False), lambda value: json.dumps(json.dumps(value)), in_go,
+        lambda value: json.dumps(in_go(value), ensure_ascii=False), ascii, lambda value: repr(value.encode()),
+        quote, quote_plus, lambda value: base64.urlsafe_b64encode(value.encode()).decode().rstrip("="),
+    ],
+)  # fmt: skip
+def test_each_way_to_write_a_value_is_known(value: str, written: Any) -> None:
+    secrets = KnownSecrets()
+    secrets.remember_secret(secret(key=encoded(value)))
+    assert len(secrets.redact(written(value)).replace(MARK, "")) <= len('"\\"\\""')
+
+
+def test_bytes_that_are_no_text_are_known_in_a_repr() -> None:
+    secrets, key = KnownSecrets(), bytes(range(200, 232))
+    secrets.remember_secret(secret(key=base64.b64encode(key).decode()))
+    assert secrets.redact(f"the key is {key!r}") == f"the key is b'{MARK}'"
 
 
 @given(st.lists(st.text(min_size=1), max_size=5), st.text())
