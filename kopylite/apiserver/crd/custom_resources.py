@@ -70,7 +70,7 @@ class CustomResourceStrategy:
         self.api_version = api_version
         self.kind = kind
         self.has_status = has_status
-        self.schema = SchemaNode(_published(schema))
+        self.schema = SchemaNode(published(schema))
         self._structural = SchemaNode(schema)
         self._scale = scale
         self._versions = {name: SchemaNode(raw) for name, raw in (versions or {}).items()}
@@ -287,7 +287,7 @@ _NUMBERS = ("generation", "deletionGracePeriodSeconds")
 _PLAIN_METADATA = {key: {"type": "string"} for key in _TEXTS} | {key: {"type": "integer"} for key in _NUMBERS}
 
 
-def _published(schema: dict[str, Any]) -> dict[str, Any]:
+def published(schema: dict[str, Any]) -> dict[str, Any]:
     """The schema with the topology of apiVersion, kind and metadata, which CRDs leave out."""
     metadata = {
         "type": "object",

@@ -6,13 +6,14 @@ The server stores what these functions return and serves what `crd_resources` li
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from typing import Any
 
 import msgspec
 
 from kopylite.apiserver.crd.columns import columns, selectable_fields
-from kopylite.apiserver.crd.custom_resources import CustomResourceStrategy
+from kopylite.apiserver.crd.custom_resources import CustomResourceStrategy, published
 from kopylite.apiserver.crd.validation import approval, condition, crd_errors, is_true, status_errors
 from kopylite.apiserver.resources.registry import (
     STATUS_VERBS,
@@ -282,9 +283,20 @@ def storage_version(crd: Crd) -> str:
     return _storage_versions(crd)[0]
 
 
+def _schema_in(schemas: Mapping[str, dict[str, Any]], *, converted: bool) -> Callable[[str], SchemaNode | None]:
+    """`Resource.schema_in`; what a webhook would make of an object is not known there, so anything fits."""
+
+    @cache
+    def schema_in(version: str) -> SchemaNode | None:
+        if version not in schemas:
+            return None
+        return SchemaNode({"x-kubernetes-preserve-unknown-fields": True} if converted else published(schemas[version]))
+
+    return schema_in
+
+
 def _resource(crd: Crd, version: Mapping[str, Any]) -> Resource:
-    spec = crd["spec"]
-    names = crd["status"]["acceptedNames"]
+    spec, names = crd["spec"], crd["status"]["acceptedNames"]
     group, kind = spec["group"], names["kind"]
     api_version = f"{group}/{version['name']}"
     scale = _scale((version.get("subresources") or {}).get("scale"))
@@ -328,6 +340,7 @@ def _resource(crd: Crd, version: Mapping[str, Any]) -> Resource:
         deprecation=_deprecation(version, spec),
         terminating=is_terminating(crd),
         conversion=_webhook(spec),
+        schema_in=_schema_in(schemas, converted=_webhook(spec) is not None),
         definition=schema,
         size=len(form),
         verbs=_TERMINATING_VERBS if is_terminating(crd) else _VERBS,

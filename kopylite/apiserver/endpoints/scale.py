@@ -146,7 +146,14 @@ def _own_replicas(call: Call, path: tuple[str, ...], obj: dict[str, Any], live: 
         return
     strategy, api_version = call.resource.strategy, call.resource.api_version
     update_managed_fields(
-        obj, live, schema=strategy.schema, manager=manager, api_version=api_version, subresource="scale", now=""
+        obj,
+        live,
+        schema=strategy.schema,
+        manager=manager,
+        api_version=api_version,
+        subresource="scale",
+        now="",
+        schema_in=call.resource.schema_in,
     )
     if not _get(obj, path):
         kept = [

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kopylite.apiserver.resources.strategy import Strategy
+from kopylite.apiserver.schema.node import SchemaNode
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 STATUS_VERBS = ("get", "patch", "update")
@@ -68,6 +69,7 @@ class Resource:
         stored_as: the same kind in the version in which it is stored, where that takes a webhook.
         converted: what the webhook made of stored objects, by their keys and versions.
         definition: of a custom resource: the schema as its CRD has it.
+        schema_in: of a custom resource: its schema in another version, by apiVersion; None: no such version.
         size: of the schemas that the strategy is made from, in bytes of JSON; 0: little.
     """
 
@@ -96,6 +98,7 @@ class Resource:
     stored_as: Resource | None = None
     converted: dict[tuple[str, int], bytes] = field(default_factory=dict)
     definition: dict[str, Any] = field(default_factory=dict)
+    schema_in: Callable[[str], SchemaNode | None] | None = None
     size: int = 0
     _strategy: Strategy | None = None
 

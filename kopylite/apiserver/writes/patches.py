@@ -226,6 +226,7 @@ def _apply_change(world: World, call: Call, config: dict[str, Any], options: Wri
             now=meta.timestamp(world.clock.now()),
             force=bool(options.force),
             reset=call.resource.strategy.reset_fields(call.target.subresource),
+            schema_in=call.resource.schema_in,
         )
         if live is not None:
             # The writer looks at it: conflicts about fields go before those about versions.

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from kopylite.apiserver.aside import aside, size_of
-from kopylite.apiserver.patching.apply import update_managed_fields
+from kopylite.apiserver.patching.apply import keep_times, update_managed_fields
 from kopylite.apiserver.request.options import WriteQuery
 from kopylite.apiserver.resources.registry import Resource
 from kopylite.apiserver.schema.field_errors import FieldError, invalid_error
@@ -220,6 +220,7 @@ class Writer:
             if not options.dry_run:
                 store.delete(resource.storage, call.key, record)
             return Written(msgspec.json.encode(obj))
+        keep_times(obj, live)
         if options.dry_run or obj == live:
             return Written(msgspec.json.encode(obj))
         shape, obj = await self._as_stored(resource, obj)
@@ -262,6 +263,7 @@ class Writer:
             subresource=subresource,
             now=meta.timestamp(self._world.clock.now()),
             reset=call.resource.strategy.reset_fields(subresource),
+            schema_in=call.resource.schema_in,
         )
 
     async def _mutate(self, admission: Admission) -> None:

@@ -98,3 +98,86 @@ async def test_the_scale_of_a_deployment_has_its_selector_as_text(api: Any) -> N
     status, answer = await api.call("PATCH", f"{path}/d/scale", {"spec": {"replicas": -1}})
     assert status == 422
     assert answer["details"]["kind"] == "Scale"
+
+
+def two_versions(newer: dict[str, Any]) -> dict[str, Any]:
+    """A CRD whose older version has `spec.size` alone, and whose newer one, the stored one, has more."""
+    size = {"type": "integer"}
+
+    def version(name: str, **properties: Any) -> dict[str, Any]:
+        spec = {"type": "object", "properties": {"size": size, **properties}}
+        schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}
+        return {"name": name, "served": True, "storage": name == "v2", "schema": schema}
+
+    versions = [version("v1"), version("v2", **newer)]
+    names = {"kind": "Widget", "plural": "widgets"}
+    spec = {"group": "example.com", "names": names, "scope": "Namespaced", "versions": versions}
+    return {"metadata": {"name": "widgets.example.com"}, "spec": spec}
+
+
+async def applied(api: Any, version: str, spec: dict[str, Any], manager: str = "me") -> tuple[int, dict[str, Any]]:
+    path = f"/apis/example.com/{version}/namespaces/default/widgets/a?fieldManager={manager}"
+    body = {"apiVersion": f"example.com/{version}", "kind": "Widget", "metadata": {"name": "a"}, "spec": spec}
+    answer: tuple[int, dict[str, Any]] = await api.call(
+        "PATCH", path, body, content_type="application/apply-patch+yaml"
+    )
+    return answer
+
+
+async def test_nothing_is_applied_that_a_version_in_which_a_manager_wrote_does_not_declare(api: Any) -> None:
+    await api.create(CRDS, two_versions({"color": {"type": "string"}}))
+    assert (await applied(api, "v1", {"size": 1}))[0] == 201
+    text = ".spec.color: field not declared in schema"
+    status, answer = await applied(api, "v2", {"size": 1, "color": "red"})
+    step = "failed to prune fields: failed to convert merged object to last applied version"
+    assert (status, answer["message"]) == (500, f"{step}: {text}")
+    status, answer = await applied(api, "v2", {"color": "red"}, "other")
+    assert (status, answer["message"]) == (500, f"failed to convert new object: {text}")
+    # Other writes are carried out, and no books are kept of them; from then on every apply fails.
+    path = "/apis/example.com/v2/namespaces/default/widgets/a"
+    status, answer = await api.call("PATCH", path, {"spec": {"color": "red"}})
+    assert (status, answer["spec"]) == (200, {"size": 1, "color": "red"})
+    assert [e["manager"] for e in answer["metadata"]["managedFields"]] == ["me"]
+    status, answer = await applied(api, "v2", {"size": 1})
+    assert (status, answer["message"]) == (500, text)
+    # The way out.
+    await api.call("PATCH", path, {"metadata": {"managedFields": [{}]}})
+    assert (await applied(api, "v2", {"size": 1, "color": "red"}))[0] == 200
+
+
+async def test_nothing_is_applied_while_a_manager_wrote_in_a_version_that_is_gone(api: Any) -> None:
+    crd = two_versions({})
+    await api.create(CRDS, crd)
+    assert (await applied(api, "v1", {"size": 1}))[0] == 201
+    await api.call("PATCH", CRD, {"spec": {"versions": crd["spec"]["versions"][1:]}})
+    status, answer = await applied(api, "v2", {"size": 2}, "other")
+    text = "request to convert CR to an invalid group/version: example.com/v1"
+    assert (status, answer["message"]) == (500, text)
+
+
+async def test_what_became_one_leaf_belongs_to_those_who_owned_parts_of_it(api: Any) -> None:
+    labels: dict[str, Any] = {"type": "object", "additionalProperties": {"type": "string"}}
+    parts: dict[str, Any] = {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"}
+    crd = two_versions({"labels": labels, "parts": parts})
+    crd["spec"]["versions"] = crd["spec"]["versions"][1:]
+    await api.create(CRDS, crd)
+    await applied(api, "v2", {"labels": {"a": "1"}, "parts": ["x"]}, "one")
+    labels["x-kubernetes-map-type"] = parts["x-kubernetes-list-type"] = "atomic"
+    await api.call("PATCH", CRD, {"spec": {"versions": crd["spec"]["versions"]}})
+    status, answer = await applied(api, "v2", {"labels": {"b": "2"}, "parts": ["y"]}, "two")
+    assert (status, [c["field"] for c in answer["details"]["causes"]]) == (409, [".spec.labels", ".spec.parts"])
+
+
+async def test_nothing_is_applied_to_what_no_longer_fits_its_schema(api: Any) -> None:
+    crd = two_versions({"color": {"type": "string"}})
+    crd["spec"]["versions"] = crd["spec"]["versions"][1:]
+    await api.create(CRDS, crd)
+    await applied(api, "v2", {"color": "red"})
+    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["color"] = {
+        "type": "integer"
+    }
+    await api.call("PATCH", CRD, {"spec": {"versions": crd["spec"]["versions"]}})
+    status, answer = await applied(api, "v2", {"color": 1})
+    what = "failed to create typed live object (default/a; example.com/v2, Kind=Widget)"
+    text = f"{what}: .spec.color: expected numeric (int or float), got string"
+    assert (status, answer["message"]) == (500, text)

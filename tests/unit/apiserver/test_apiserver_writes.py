@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from kopylite.apiserver.world import Admission
+from kopylite.apiserver.writes import metadata as meta
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 WIDGETS = "/apis/example.com/v1/namespaces/default/widgets"
@@ -85,6 +86,25 @@ async def test_an_update_that_changes_nothing_writes_nothing(api: Any) -> None:
     status, answer = await api.call("PUT", f"{CONFIG_MAPS}/a", made)
     assert (status, answer["metadata"]["resourceVersion"]) == (200, made["metadata"]["resourceVersion"])
     assert api.world.store.version == before
+
+
+@pytest.mark.parametrize(
+    ("plural", "config"),
+    [
+        ("configmaps", {"kind": "ConfigMap", "data": {}}),
+        ("configmaps", {"kind": "ConfigMap", "data": {"a": "1"}, "metadata": {"name": "a", "annotations": None}}),
+        ("secrets", {"kind": "Secret", "stringData": {"a": "b"}}),
+    ],
+)
+async def test_a_later_apply_whose_result_is_what_is_stored_writes_nothing(
+    api: Any, monkeypatch: pytest.MonkeyPatch, plural: str, config: dict[str, Any]
+) -> None:
+    path = f"/api/v1/namespaces/default/{plural}/a?fieldManager=me"
+    body = {"apiVersion": "v1", "metadata": {"name": "a"}, **config}
+    _, made = await api.call("PATCH", path, body, content_type="application/apply-patch+yaml")
+    monkeypatch.setattr(meta, "timestamp", lambda moment: "2099-01-01T00:00:00Z")
+    status, again = await api.call("PATCH", path, body, content_type="application/apply-patch+yaml")
+    assert (status, again) == (200, made)
 
 
 async def test_an_update_without_a_version_overwrites_a_built_in_but_no_custom_resource(widgets: Any) -> None:

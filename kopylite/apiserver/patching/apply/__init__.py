@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from kopylite.apiserver.patching.apply.field_manager import FieldManager, keep_times
@@ -13,7 +14,7 @@ from kopylite.apiserver.schema.node import SchemaNode
 __all__ = ["FieldManager", "apply", "keep_times", "merge_configuration", "update_managed_fields"]
 
 
-def update_managed_fields(
+def update_managed_fields(  # noqa: PLR0913
     new: dict[str, Any],
     live: dict[str, Any] | None,
     *,
@@ -23,13 +24,14 @@ def update_managed_fields(
     subresource: str,
     now: str,
     reset: tuple[str, ...] = (),
+    schema_in: Callable[[str], SchemaNode | None] | None = None,
 ) -> None:
     """Set `new`'s managedFields after a create, update or non-apply patch; see FieldManager.update.
 
     Args:
         reset: dotted paths of what the endpoint does not take from clients.
     """
-    fields = FieldManager(schema, api_version, "", subresource, of_paths(*reset))
+    fields = FieldManager(schema, api_version, "", subresource, of_paths(*reset), schema_in)
     fields.update(live, new, manager, now)
 
 
@@ -45,13 +47,15 @@ def apply(  # noqa: PLR0913
     force: bool,
     reset: tuple[str, ...] = (),
     kind: str = "",
+    schema_in: Callable[[str], SchemaNode | None] | None = None,
 ) -> dict[str, Any]:
     """Server-side apply; see FieldManager.apply.
 
     Args:
         kind: of the endpoint; "" if the caller has compared it with the configuration's.
     """
-    fields = FieldManager(schema, api_version, kind or str(config.get("kind", "")), subresource, of_paths(*reset))
+    name = kind or str(config.get("kind", ""))
+    fields = FieldManager(schema, api_version, name, subresource, of_paths(*reset), schema_in)
     return fields.apply(live, config, manager, now, force=force)
 
 

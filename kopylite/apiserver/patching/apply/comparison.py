@@ -166,3 +166,21 @@ def _mentioned(value: Any, topology: Topology | None) -> Fields | None:
             elements[element] = union({SELF: LEAF}, below) if below else LEAF
         return elements or None
     return LEAF
+
+
+def settled(fields: Fields, topology: Topology) -> Fields:
+    """What a manager owns, where the schema has changed since: of what is one leaf now, it owns the leaf."""
+    result: Fields = {}
+    for element, node in fields.items():
+        inner = None
+        if element != SELF and node:
+            inner = topology.field(element[2:]) if element.startswith("f:") else topology.element
+        if inner is None or (inner.is_map and inner.is_list):
+            result[element] = node
+        else:
+            below = next(e for e in node if e != SELF)
+            atomic = (
+                inner.is_map and inner.atomic_map if below.startswith("f:") else inner.is_list and inner.atomic_list
+            )
+            result[element] = LEAF if atomic else settled(node, inner)
+    return result

@@ -6,13 +6,14 @@ The steps are those of apimachinery's util/managedfields/internal/: fieldmanager
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
 
 from kopylite.apiserver.patching.apply import managers as table
-from kopylite.apiserver.patching.apply.comparison import Differences, compare, field_set
+from kopylite.apiserver.patching.apply.comparison import Differences, compare, field_set, settled
 from kopylite.apiserver.patching.apply.conflicts import Conflicts, conflict_error
 from kopylite.apiserver.patching.apply.fieldsets import (
     BadFields,
@@ -39,6 +40,8 @@ LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 # struct always has, and that a creator therefore does not add.
 EMPTY = "x-kopylite-empty"
 BEFORE_FIRST_APPLY = "before-first-apply"
+
+_TO_LAST_APPLIED = "failed to prune fields: failed to convert merged object to last applied version: "
 
 # Nobody owns these: the server sets them, or they name the object.
 _NEVER_OWNED: Fields = {
@@ -68,6 +71,8 @@ class FieldManager:
         api_version, kind: of the endpoint.
         subresource: "" for the main endpoint.
         reset_fields: a set: what this endpoint does not take from clients, and whose changes it ignores.
+        schema_in: of a custom resource: the schema in another version, to which objects are converted by their
+            apiVersion alone; None for a version that there is not. Of built-in kinds it is not asked.
     """
 
     schema: SchemaNode
@@ -75,6 +80,7 @@ class FieldManager:
     kind: str
     subresource: str = ""
     reset_fields: Fields = field(default_factory=dict)
+    schema_in: Callable[[str], SchemaNode | None] | None = None
 
     @property
     def _empty(self) -> Object:
@@ -100,6 +106,15 @@ class FieldManager:
         current = self._chosen(sent, kept)
         if live is not None and not current:
             return
+        try:
+            current = self._settled(current, None if live is None else _without_managed_fields(live))
+            self._check_typed("new", new)
+            self._checked_in(current, new)
+        except ApiError:
+            # As upstream: the books stay as they are where they cannot be kept.
+            if kept:
+                metadata["managedFields"] = kept
+            return
         changes = self._changes(self._empty if live is None else _without_managed_fields(live), new)
         if not changes.changed and not changes.removed and (sent is None or sent == kept):
             if kept:
@@ -122,6 +137,48 @@ class FieldManager:
             return table.decode(sent, trusted=False)
         except BadFields:
             return table.decode(kept, trusted=True)
+
+    def _settled(self, current: Managers, live: Object | None) -> Managers:
+        """The managers as the schemas are now.
+
+        Raises:
+            ApiError: code 500: the stored object does not fit its schema, or the one of a version in which a manager
+                wrote it: each manager's fields are compared in his version, so what one version lacks stops all.
+        """
+        if self.schema_in is None or live is None:
+            return current
+        self._check_typed("live", live)
+        topologies = self._checked_in(current, live)
+        return {
+            identity: replace(owned, fields=settled(owned.fields, topologies[owned.api_version]))
+            for identity, owned in current.items()
+        }
+
+    def _check_typed(self, what: str, obj: Object) -> None:
+        if self.schema_in is not None and (found := problems(obj, self._topology, duplicates=True)):
+            text = f"failed to create typed {what} object {self._named(obj)}: {_joined(found)}"
+            raise ApiError(text, code=500, reason="")
+
+    def _checked_in(self, current: Managers, obj: Object, step: str = "") -> dict[str, Topology]:
+        """The topologies of the managers' versions, in all of which the object has to be typed. Raises ApiError."""
+        topologies = {self.api_version: self._topology}
+        if self.schema_in is None:
+            return topologies
+        for version in sorted({owned.api_version for owned in current.values()} - {self.api_version}):
+            schema = self.schema_in(version)
+            if schema is None:
+                text = f"{step}request to convert CR to an invalid group/version: {version}"
+                raise ApiError(text, code=500, reason="")
+            topologies[version] = topology_of(schema)
+            if found := problems(obj, topologies[version]):
+                raise ApiError(step + _joined(found), code=500, reason="")
+        return topologies
+
+    def _named(self, obj: Object) -> str:
+        metadata = obj.get("metadata")
+        metadata = metadata if isinstance(metadata, dict) else {}
+        name = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
+        return f"({name}; {_version_text(self.api_version)}, Kind={self.kind})"
 
     def _changes(self, live: Object, new: Object) -> Differences:
         changed, removed = compare(live, new, self._topology)
@@ -162,6 +219,7 @@ class FieldManager:
         kept = base.get("metadata", {}).get("managedFields") or []
         base = _without_managed_fields(base)
         current = table.decode(kept, trusted=True)
+        current = self._settled(current, base if live is not None else None)
         if not current and live is not None:
             writer = manager_id(BEFORE_FIRST_APPLY, UPDATE, self.api_version, self.subresource)
             self._record(current, self._changes(self._empty, base), writer, now)
@@ -192,11 +250,8 @@ class FieldManager:
             raise BadRequest("metadata.managedFields must be nil")
         found = problems(config, self._topology)
         if found:
-            metadata = metadata if isinstance(metadata, dict) else {}
-            name = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
-            text = found[0] if len(found) == 1 else "\n  ".join(["errors:", *found])
-            what = f"({name}; {_version_text(self.api_version)}, Kind={self.kind})"
-            raise ApiError(f"failed to create typed patch object {what}: {text}", code=500, reason="")
+            text = f"failed to create typed patch object {self._named(config)}: {_joined(found)}"
+            raise ApiError(text, code=500, reason="")
 
     def _applied(
         self, live: Object, config: Object, current: Managers, identity: ManagerId, force: bool
@@ -207,8 +262,11 @@ class FieldManager:
         wanted = without_subtrees(wanted, self.reset_fields)
         owners[identity] = Owned(wanted, self.api_version, last.time if last else "")
         merged = merge(live, config, self._topology)
+        if last is not None and last.fields:
+            self._checked_in({identity: last}, merged, _TO_LAST_APPLIED)
         if last is not None and difference(last.fields, wanted):
             merged = self._pruned(merged, owners, last.fields)
+        self._checked_in(owners, merged, "failed to convert new object: ")
         changes = self._changes(live, merged)
         others = [m for m in owners if m != identity]
         conflicts = {m: c for m in others if (c := intersection(owners[m].fields, changes.changed))}
@@ -256,6 +314,10 @@ class FieldManager:
 def _version_text(api_version: str) -> str:
     """A version in messages, where the core group has an empty name before the slash."""
     return api_version if "/" in api_version else f"/{api_version}"
+
+
+def _joined(found: list[str]) -> str:
+    return found[0] if len(found) == 1 else "\n  ".join(["errors:", *found])
 
 
 def _put(current: Managers, identity: ManagerId, owned: Owned) -> None:

@@ -148,8 +148,14 @@ def with_named_fields(fields: Fields, topology: Topology | None) -> Fields:
     return result
 
 
-def problems(value: Any, topology: Topology | None, path: tuple[str, ...] = ()) -> list[str]:
-    """What keeps a configuration from being typed by its schema, each as `.path: text`."""
+def problems(
+    value: Any, topology: Topology | None, path: tuple[str, ...] = (), *, duplicates: bool = False
+) -> list[str]:
+    """What keeps a configuration from being typed by its schema, each as `.path: text`.
+
+    Args:
+        duplicates: list elements of one key are no problem: objects that are stored may have them.
+    """
     if topology is None:
         return [f"{path_text(path)}: field not declared in schema"]
     if value is None:
@@ -157,31 +163,37 @@ def problems(value: Any, topology: Topology | None, path: tuple[str, ...] = ()) 
     if isinstance(value, dict):
         if not topology.is_map:
             return [f"{path_text(path)}: {_expected(topology, value)}"]
-        return [p for k, v in value.items() for p in problems(v, topology.field(k), (*path, f"f:{k}"))]
+        return [
+            p
+            for k, v in value.items()
+            for p in problems(v, topology.field(k), (*path, f"f:{k}"), duplicates=duplicates)
+        ]
     if isinstance(value, list):
         if not topology.is_list:
             return [f"{path_text(path)}: {_expected(topology, value)}"]
-        return _list_problems(value, topology, path)
+        return _list_problems(value, topology, path, duplicates)
     if not _fits(value, topology.scalar):
         return [f"{path_text(path)}: {_expected(topology, value)}"]
     return []
 
 
-def _list_problems(values: list[Any], topology: Topology, path: tuple[str, ...]) -> list[str]:
+def _list_problems(values: list[Any], topology: Topology, path: tuple[str, ...], duplicates: bool) -> list[str]:
     found: list[str] = []
     seen: set[str] = set()
     for index, value in enumerate(values):
         if topology.atomic_list:
-            found += [f"{path_text(path)}[{index}]{p}" for p in problems(value, topology.element)]
+            found += [
+                f"{path_text(path)}[{index}]{p}" for p in problems(value, topology.element, duplicates=duplicates)
+            ]
             continue
         try:
             element = topology.element_of(value)
         except NoElement as error:
             return [*found, f"{path_text(path)}: element {index}: {error}"]
-        if element in seen:
+        if element in seen and not duplicates:
             found.append(f"{path_text(path)}: duplicate entries for key {path_text([element])}")
         seen.add(element)
-        found += problems(value, topology.element, (*path, element))
+        found += problems(value, topology.element, (*path, element), duplicates=duplicates)
     return found
 
 
