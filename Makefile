@@ -13,12 +13,12 @@ ONCE_MORE ?=
 # Many tests start kopylite as a process; without its byte code each would compile it anew.
 export PYTHONDONTWRITEBYTECODE :=
 # The pure core and the rooms of the runtime; see docs/testing.md.
-RUNTIME := tests/test_architecture.py tests/test_exports.py tests/test_leftovers.py tests/properties tests/unit
-RUNTIME_SKIPS := $(addprefix --ignore=tests/unit/,apiserver app cli codegen crds deploy devcluster doctor migration starter \
-	supervision sweep testing webhooks) --ignore-glob='tests/properties/test_apiserver_*'
+RUNTIME := tests/test_leftovers.py tests/properties tests/unit --ignore-glob='tests/properties/test_apiserver_*' \
+	$(addprefix --ignore=tests/unit/,apiserver app cli codegen crds deploy devcluster doctor migration starter supervision \
+	sweep testing webhooks)
 # Of them, what starts processes, opens sockets or waits for real time.
-TOUCHING := $(addprefix --ignore=,tests/test_exports.py $(addprefix tests/unit/,client/test_client_connections.py \
-	client/test_client_credentials.py diagnostics/test_diagnostics_stall.py reconcile/test_reconcile_threads.py serving))
+TOUCHING := $(addprefix --ignore=tests/unit/,client/test_client_connections.py client/test_client_credentials.py \
+	diagnostics/test_diagnostics_stall.py reconcile/test_reconcile_threads.py serving)
 
 .PHONY: help setup check test test-quick test-rooms test-all mutants conformance conformance-upstream conformance-testcmd zoo sweep-samples sweep-real fmt demo dev bench docs api release-check matrix lock clean
 
@@ -49,9 +49,12 @@ test: setup ## the tests that need nothing but Python (real-server tests skip wi
 
 test-quick: ## half a minute: the pure core and the rooms of the runtime, without a server, a process, anything slow
 test-rooms: ## the same with their processes and sockets; what `make matrix` runs
-test-quick: RUNTIME_SKIPS += $(TOUCHING)
+test-quick: RUNTIME += $(TOUCHING)
+test-quick: PROFILE := quick
+test-rooms: RUNTIME += tests/test_architecture.py tests/test_exports.py
+test-rooms: PROFILE := default
 test-quick test-rooms: setup
-	HYPOTHESIS_PROFILE=default $(BIN)/pytest -q $(PARALLEL) -m "not slow and not server" $(RUNTIME) $(RUNTIME_SKIPS)
+	HYPOTHESIS_PROFILE=$(PROFILE) $(BIN)/pytest -q $(PARALLEL) -m "not slow and not server" $(RUNTIME)
 
 mutants: setup ## do a room's own tests notice faults in it? ROOM=workqueue; LIMIT=0 for all of them, SEED=2, JOBS=2
 	@$(BIN)/python -m tests.mutants $(ROOM) $(if $(LIMIT),--limit $(LIMIT)) $(if $(SEED),--seed $(SEED)) $(if $(filter-out auto,$(JOBS)),--jobs $(JOBS))

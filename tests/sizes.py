@@ -1,4 +1,5 @@
-"""How much hypothesis tries. The profile `ci` is full; `default` a quarter of it, for the loop of a developer.
+"""How much hypothesis tries. The profile `ci` is full; `default` a quarter of it; `quick` a tenth, for the loop of a
+developer.
 
 `HYPOTHESIS_PROFILE=ci make test` chooses; where `CI` is set, it is `ci` without being asked. No example fails by its
 time: machines are loaded.
@@ -15,6 +16,7 @@ _SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.
 
 settings.register_profile("ci", deadline=None, max_examples=FULL, print_blob=True, suppress_health_check=_SLOW)
 settings.register_profile("default", deadline=None, max_examples=FULL // 4, suppress_health_check=_SLOW)
+settings.register_profile("quick", settings.get_profile("default"), max_examples=FULL // 10)
 settings.register_profile("mutants", settings.get_profile("default"), database=None, derandomize=True)
 
 
