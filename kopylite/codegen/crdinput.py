@@ -138,7 +138,7 @@ class _Reader:
             ],
             selectable_fields=[
                 self._text(f, "jsonPath", f"{path}.")
-                for f in entry.get("selectableFields") or ()
+                for f in self._items(entry, "selectableFields", f"{path}.")
                 if isinstance(f, dict)
             ],
         )

@@ -231,15 +231,24 @@ class SchemaBuilder:
             schema["description"] = f"Deprecated: {schema.get('description') or 'do not use.'}"
         default = node.get("default", schema.get("default"))
         schema.pop("default", None)
-        # An empty list or map and an absent one mean the same; the server need not write it down.
-        if default not in (None, [], {}):
-            schema["default"] = default
         schema |= {key: value for key, value in node.items() if key.startswith("x-kubernetes-")}
+        # An empty list or map and an absent one mean the same, and the server need not write it down: unless it is an
+        # object in which it fills in defaults.
+        if default not in (None, [], {}) or (default == {} and _fills(schema)):
+            schema["default"] = default
         if schema.get("x-kubernetes-int-or-string"):
             for key in ("type", "format", "anyOf"):
                 schema.pop(key, None)
         ordered = {key: schema[key] for key in _ORDER if key in schema}
         return ordered | {key: schema[key] for key in sorted(schema) if key not in ordered}
+
+
+_JUDGED = {"x-kubernetes-validations", "anyOf", "oneOf", "allOf", "not", "minProperties", "required"}
+
+
+def _fills(schema: Schema) -> bool:
+    """Whether the server fills an empty object of this schema. It judges a default before it does, so not by rules."""
+    return not _JUDGED & schema.keys() and any("default" in part for part in schema.get("properties", {}).values())
 
 
 def _property(node: Any, schema: Schema) -> Schema:

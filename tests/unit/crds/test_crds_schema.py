@@ -88,6 +88,22 @@ def test_marks_and_rules_add_up() -> None:
     assert marked["x-kubernetes-validations"] == [{"rule": "size(self) < 3"}, {"message": "m", "rule": "true"}]
 
 
+class Filled(BaseModel):
+    keep: int = 3
+
+
+def test_an_object_with_a_default_is_there_for_the_servers_defaults() -> None:
+    inner = spec(filled=(Filled, Filled()))
+    schema = schema_of(spec(
+        filled=(Filled, Filled()), deep=(inner, inner()), other=(Filled, Filled(keep=5)), needed=Filled,
+        optional=(Filled | None, None), ruled=(Annotated[Filled, Rule("self.keep > 0")], Filled()),
+        free=(dict[str, str], {}),
+    ))["properties"]  # fmt: skip
+    defaults = {name: part["default"] for name, part in schema.items() if "default" in part}
+    assert defaults == {"filled": {}, "deep": {}, "other": {"keep": 5}}, "a rule would be judged without `keep`"
+    assert schema["deep"]["properties"]["filled"]["default"] == {}
+
+
 def test_a_rule_says_only_what_it_was_given() -> None:
     rule = Rule("a", message_expression="b", reason="FieldValueForbidden", field_path=".c", optional_old_self=False)
     assert rule.to_dict() == {
