@@ -6,6 +6,7 @@ What a command needs is imported when it runs, after the signal handlers are the
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -30,6 +31,9 @@ start here:
   kopylite run --help                        its options, environment variables and exit codes
 """
 
+# As a shell names the end by SIGPIPE.
+UNREAD = 141
+
 __all__ = ["main", "make_parser", "script"]
 
 
@@ -53,10 +57,28 @@ def script() -> NoReturn:
     signals = _signals(arguments)
     signals.stay()
     # As it was called: by the script, by -m, with options of Python's.
-    code = _run(arguments, signals, [sys.executable, *sys.orig_argv[1 : len(sys.orig_argv) - len(arguments)]])
-    sys.stdout.flush()
+    program = [sys.executable, *sys.orig_argv[1 : len(sys.orig_argv) - len(arguments)]]
+    try:
+        try:
+            code = _run(arguments, signals, program)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        if not _nobody_reads():
+            raise
+        code = UNREAD
     signals.ended(code)
     sys.exit(code)
+
+
+def _nobody_reads() -> bool:
+    """Whether the reader of what is printed has gone, as `head` does. If so, nothing is printed any more."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return True
+    return False
 
 
 def make_parser(only: str | None = None) -> argparse.ArgumentParser:

@@ -70,7 +70,7 @@ class OptionGroup:
         variable = PREFIX + flags[-1].lstrip("-").replace("-", "_").upper()
         self.variables[variable] = None
         given = self._environment.get(variable)
-        shown = "" if default is None else f"; default {default}"
+        shown = "" if default in (None, "") else f"; default {default}"
         self._group.add_argument(
             *flags,
             action=_Collect if collect else "store",

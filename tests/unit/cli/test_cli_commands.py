@@ -33,6 +33,22 @@ def test_a_command_that_is_asked_for_has_all_its_options() -> None:
     assert make_parser("run").parse_args(["run", "hello.py", "--workers=3"]).workers == 3
 
 
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_who_reads_no_further_ends_a_command_quietly(option: str) -> None:
+    command = [sys.executable, "-c", "from kopylite.cli import script; script()", option]
+    ran = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert ran.stdout is not None
+    ran.stdout.close()
+    _, told = ran.communicate()
+    assert (ran.returncode, told) == (141, "")
+
+
+def test_a_default_that_is_empty_is_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["run", "--help"])
+    assert "default ]" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("arguments", [[], ["nonsense"], ["-1"], ["-", "run"]])
 def test_a_wrong_command_line_is_code_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
