@@ -74,7 +74,7 @@ def script() -> NoReturn:
 def _nobody_reads() -> bool:
     """Whether the reader of what is printed has gone, as `head` does. If so, nothing is printed any more."""
     try:
-        sys.stdout.flush()
+        print(flush=True)  # of an unbuffered stdout, there is nothing left to flush
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return True

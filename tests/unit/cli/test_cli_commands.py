@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 
 import pytest
 
@@ -33,9 +34,10 @@ def test_a_command_that_is_asked_for_has_all_its_options() -> None:
     assert make_parser("run").parse_args(["run", "hello.py", "--workers=3"]).workers == 3
 
 
-@pytest.mark.parametrize("option", ["--help", "--version"])
-def test_who_reads_no_further_ends_a_command_quietly(option: str) -> None:
-    command = [sys.executable, "-c", "from kopylite.cli import script; script()", option]
+@pytest.mark.parametrize("python", [("-u",), ()])
+def test_who_reads_no_further_ends_a_command_quietly(python: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
+    command = [sys.executable, *python, "-c", "from kopylite.cli import script; script()", "--version"]
     ran = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert ran.stdout is not None
     ran.stdout.close()
