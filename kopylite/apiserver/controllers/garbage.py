@@ -73,8 +73,9 @@ class GarbageCollector:
             return
         before, after = ownership_of(previous), ownership_of(record)
         self._graph.put(item, record.uid, before, after)
-        if after.owner_references and after.owner_references != before.owner_references:
-            self._work.add(item)
+        if after.owner_references != before.owner_references:
+            if after.owner_references:
+                self._work.add(item)
             for owner in _no_longer_blocked(before, after):
                 self._look_at(owner)
         if after.deletes_dependents and not before.deletes_dependents:

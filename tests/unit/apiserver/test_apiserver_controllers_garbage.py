@@ -104,14 +104,15 @@ async def test_foreground_deletion_goes_down_the_tree(api: Api) -> None:
     assert await api.names(CONFIG_MAPS) == []
 
 
-async def test_a_dependent_that_stops_blocking_is_no_longer_waited_for(api: Api) -> None:
+@pytest.mark.parametrize("left", [[{"blockOwnerDeletion": False}], None])
+async def test_a_dependent_that_stops_blocking_is_no_longer_waited_for(api: Api, left: list[Object] | None) -> None:
     parent = await api.create(CONFIG_MAPS, "parent")
     reference = owner(parent, blockOwnerDeletion=True)
     await api.create(CONFIG_MAPS, "child", ownerReferences=[reference], finalizers=[HOLD])
     await api.delete(f"{CONFIG_MAPS}/parent", "Foreground")
     await api.settle()
-    patch = {"metadata": {"ownerReferences": [reference | {"blockOwnerDeletion": False}]}}
-    await api.merge(f"{CONFIG_MAPS}/child", patch)
+    references = left and [reference | change for change in left]
+    await api.merge(f"{CONFIG_MAPS}/child", {"metadata": {"ownerReferences": references}})
     await api.settle()
     assert await api.names(CONFIG_MAPS) == ["child"]
 
