@@ -71,7 +71,7 @@ def test_durations_are_seconds_or_have_a_unit(text: str, value: float) -> None:
     assert seconds(text) == value
 
 
-@pytest.mark.parametrize("text", ["", "s", "-1", "inf", "nan", "1d", "1 minute"])
+@pytest.mark.parametrize("text", ["", "s", "-1", "inf", "nan", "1d", "1 minute", "1e300", "1e308h"])
 def test_other_durations_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="duration"):
         seconds(text)
@@ -81,6 +81,12 @@ def test_other_durations_are_refused(text: str) -> None:
 def test_a_number_of_workers_is_a_whole_number_of_at_least_one(text: str) -> None:
     with pytest.raises(ValueError, match="whole number"):
         positive_int(text)
+
+
+def test_a_number_that_no_machine_has_room_for_is_refused() -> None:
+    assert positive_int("100000") == 100_000
+    with pytest.raises(ValueError, match="'100000000' is more than 100000"):
+        positive_int("100000000")
 
 
 def test_a_choice_names_what_is_allowed() -> None:
