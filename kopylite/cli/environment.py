@@ -6,6 +6,7 @@ import argparse
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, ClassVar
 
 from kopylite.checks import is_dns_label, is_object_name, nearest
@@ -135,6 +136,13 @@ def _boolean(text: str) -> bool:
     if text.lower() not in ("true", "false", "1", "0"):
         raise ValueError(f"{text!r} is neither true nor false")
     return text.lower() in ("true", "1")
+
+
+def path(text: str) -> Path:
+    """Of a file or folder; an empty text would be the folder that the process happens to stand in."""
+    if not text:
+        raise ValueError("the path is empty; leave it out instead")
+    return Path(text)
 
 
 def choice(*allowed: str) -> Callable[[str], str]:

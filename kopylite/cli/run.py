@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from kopylite.cli.commands import COMMANDS
 from kopylite.cli.election import add_election_options, election_options
-from kopylite.cli.environment import OptionGroup, choice, globs, positive_int, selector, unknown_variables
+from kopylite.cli.environment import OptionGroup, choice, globs, path, positive_int, selector, unknown_variables
 from kopylite.cli.exitcodes import Exit
 from kopylite.cli.processes import OVERTIME, check_shared, fields_of, own_address, supervise, tell_address, tie_of
 from kopylite.cli.signals import StopSignals
@@ -143,7 +143,7 @@ def _add_running_options(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     options.add_duration("--grace-period", "30s", "how long running reconciles may go on after a signal to stop")
     options.add(
-        "--record-rbac", parse=Path, metavar="PATH",
+        "--record-rbac", parse=path, metavar="PATH",
         help="add what it asks of the API server to this file, or to one in this folder; see `kopylite manifests`",
     )  # fmt: skip
     options.add(

@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
-from kopylite.cli.environment import OptionGroup, choice, names, positive_int, seconds, unknown_variables
+from kopylite.cli.environment import OptionGroup, choice, names, path, positive_int, seconds, unknown_variables
 
 
 def parser_with(environment: Mapping[str, str]) -> argparse.ArgumentParser:
@@ -87,6 +88,12 @@ def test_a_number_that_no_machine_has_room_for_is_refused() -> None:
     assert positive_int("100000") == 100_000
     with pytest.raises(ValueError, match="'100000000' is more than 100000"):
         positive_int("100000000")
+
+
+def test_an_empty_path_is_not_the_folder_of_the_process() -> None:
+    assert path("rights") == Path("rights")
+    with pytest.raises(ValueError, match="the path is empty"):
+        path("")
 
 
 def test_a_choice_names_what_is_allowed() -> None:
