@@ -8,9 +8,10 @@ from typing import Any
 import msgspec
 
 from kopylite.boundary import place_of, printable, read
-from kopylite.errors import BadRequest, DecodeError, KopyliteError
+from kopylite.errors import BadRequest, DecodeError, EncodeError, KopyliteError
 from kopylite.objects import Kind, adapter_of, kind_of, wire_of
 from kopylite.objects.kinds import GroupKind
+from kopylite.objects.wirevalues import wire_value
 from kopylite.webhooks.specs import ConverterSpec
 
 API_VERSION = "apiextensions.k8s.io/v1"
@@ -107,7 +108,7 @@ class Conversions:
             assert spec is not None, "only the storage version has none"
             obj = spec.function(obj, target)
             _check_version(obj, desired)
-        return wire_of(obj)
+        return wire_value(wire_of(obj))  # type: ignore[no-any-return]  # a NaN would be a null in the stored object
 
     def _declared(self, kind: GroupKind, version: str, own: str) -> tuple[Kind | type[Any], ConverterSpec | None]:
         if version == own:
@@ -126,7 +127,7 @@ def _check_version(obj: Any, version: str) -> None:
 
 def _why(error: Exception) -> str:
     """Values may be secrets, so an exception of the user's code is named by its type and place."""
-    if isinstance(error, DecodeError):
+    if isinstance(error, DecodeError | EncodeError):
         return str(error)
     if isinstance(error, msgspec.ValidationError):
         return str(error)

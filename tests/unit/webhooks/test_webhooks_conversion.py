@@ -70,6 +70,21 @@ def test_a_failure_has_the_name_and_no_value(obj: Any, desired: str, text: str) 
     assert "hunter2" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [(float("nan"), "nan"), ("\ud800", "lone surrogate"), (2**64, "64 bits"), (object(), "")],
+)
+def test_what_a_converter_returns_and_json_does_not_have_fails_with_object_and_field(value: Any, problem: str) -> None:
+    app = App("shop")
+
+    @app.converter(V1, versions=(V2,))
+    def convert(obj: Unstructured, to: Kind) -> Unstructured:
+        return Unstructured(apiVersion=to.api_version, kind="Shop", metadata={}, spec={"price": value})
+
+    with pytest.raises(ConversionFailed, match=f"Shop default/a .*spec.price.*{problem}"):
+        Conversions(app.converters).convert(raw(shop()), "example.com/v2")
+
+
 def test_one_bad_object_among_2000_fails_the_review_with_its_name() -> None:
     objects = [shop(name=f"n{n}", bad=n == 1234) for n in range(2000)]
     body = {"kind": "ConversionReview", "apiVersion": "apiextensions.k8s.io/v1",
