@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import logging
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +22,8 @@ logger = logging.getLogger(__name__)
 
 # The cluster's extension that is meant for exec plugins.
 _EXEC_EXTENSION = "client.authentication.k8s.io/exec"
+# What `kubectl config view` shows instead of secrets and certificates.
+_LEFT_OUT = ("REDACTED", "DATA+OMITTED")
 
 
 def from_kubeconfig(
@@ -39,6 +42,16 @@ def from_kubeconfig(
     if not anonymous:
         entry = kubeconfig.user_of(name, chosen)
         user, user_where = entry.values, f"kubeconfig {entry.file}, user {chosen.values.user!r} of context {name!r}"
+    _refuse_left_out({"certificate-authority-data": cluster.certificate_authority_data}, where)
+    _refuse_left_out(
+        {
+            "client-certificate-data": user.client_certificate_data,
+            "client-key-data": user.client_key_data,
+            "token": user.token,
+            "password": user.password,
+        },
+        user_where,
+    )
     tls = _tls(cluster, user, where, user_where)
     speaks_tls = tls != TlsSettings()
     server = server_url(cluster.server or "", where, tls=speaks_tls)
@@ -61,6 +74,14 @@ def from_kubeconfig(
         source=f"kubeconfig {chosen.file}, context {name!r}",
         allow_plain_http=allow_plain_http,
     )
+
+
+def _refuse_left_out(values: Mapping[str, str | None], where: str) -> None:
+    for name, value in values.items():
+        if value in _LEFT_OUT:
+            raise KubeconfigError(
+                f"{where}: {name} was left out by `kubectl config view`; save it again with `kubectl config view --raw`"
+            )
 
 
 def _tls(cluster: KubeconfigCluster, user: KubeconfigUser, where: str, user_where: str) -> TlsSettings:
