@@ -47,7 +47,7 @@ def from_kubeconfig(
         {
             "client-certificate-data": user.client_certificate_data,
             "client-key-data": user.client_key_data,
-            "token": user.token,
+            "token": None if user.token_file else user.token,  # the file is what counts
             "password": user.password,
         },
         user_where,

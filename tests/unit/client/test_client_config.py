@@ -374,6 +374,11 @@ def test_a_client_certificate_alone_is_nobody_over_http(tmp_path: Path) -> None:
         load(write(tmp_path / "kc", cluster={"server": "http://127.0.0.1:1"}, user=pair))
 
 
+def test_a_token_that_was_left_out_does_not_matter_beside_its_file(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("t")
+    load(write(tmp_path / "kc", user={"token": "REDACTED", "tokenFile": "token"}))
+
+
 def test_base64_may_have_line_breaks(tmp_path: Path) -> None:
     data = base64.encodebytes(b"a CA" * 40).decode().replace("\n", "\r\n")
     assert load(write(tmp_path / "kc", cluster={"certificate-authority-data": data})).tls.ca == b"a CA" * 40
