@@ -54,6 +54,17 @@ def require_count(value: object, option: str, *, least: int = 0, error: type[Usa
         raise error(f"{option} must be at least {least}, not {show(value)}")
 
 
+# Each is a task. A typing error with more zeros would take all memory before any signal is heeded.
+MOST_WORKERS = 100_000
+
+
+def require_workers(value: object, option: str, *, error: type[UsageError] = RegistrationError) -> None:
+    """Refuse what is no number of workers or threads."""
+    require_count(value, option, least=1, error=error)
+    if isinstance(value, int) and value > MOST_WORKERS:
+        raise error(f"{option} must be at most {MOST_WORKERS}, not {show(value)}")
+
+
 def require_seconds(
     value: object, option: str, *, zero: bool = False, error: type[UsageError] = RegistrationError
 ) -> None:

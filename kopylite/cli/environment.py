@@ -9,14 +9,10 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from kopylite.checks import is_dns_label, is_object_name, nearest
+from kopylite.checks import LARGEST, MOST_WORKERS, is_dns_label, is_object_name, nearest
 from kopylite.errors import UsageError
 
 PREFIX = "KOPYLITE_"
-# A typing error with more zeros takes the machine's memory, and the event loop does not get to a signal.
-MOST = 100_000
-# Seconds: 30 years. Timers of threads and of the event loop cannot wait for any time.
-LONGEST = 1e9
 # What Kubernetes puts into every pod of a namespace that has a Service named kopylite or kopylite-something.
 _OF_A_SERVICE = re.compile(r".*_(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT(_\d+_(TCP|UDP|SCTP)(_(ADDR|PORT|PROTO))?)?)")
 
@@ -159,8 +155,8 @@ def choice(*allowed: str) -> Callable[[str], str]:
 def positive_int(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) < 1:
         raise ValueError(f"{text!r} is not a whole number of at least 1")
-    if int(text) > MOST:
-        raise ValueError(f"{text!r} is more than {MOST}, the most that is possible")
+    if int(text) > MOST_WORKERS:
+        raise ValueError(f"{text!r} is more than {MOST_WORKERS}, the most that is possible")
     return int(text)
 
 
@@ -179,7 +175,7 @@ def seconds(text: str) -> float:
     except ValueError:
         value = -1.0
     value *= factor or 1
-    if not 0 <= value <= LONGEST:
+    if not 0 <= value <= LARGEST:
         raise ValueError(f"{text!r} is no duration such as 30, 30s or 2m")
     return value
 

@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from kopylite.cache import parse_label_selector
-from kopylite.checks import require_count, require_flag, require_seconds, require_text
+from kopylite.checks import require_count, require_flag, require_seconds, require_text, require_workers
 from kopylite.client.selecting import SelectorLike, field_selector_text, label_selector_text
 from kopylite.controller.timers import Timer
 from kopylite.errors import RegistrationError, UsageError
@@ -234,7 +234,7 @@ class ControllerSpec:
         if self.threads is None:
             require_async(self.reconcile, "reconcile", "ctx: Context, request: Request", "Result | None")
         else:
-            require_count(self.threads, f"{where}: threads", least=1)
+            require_workers(self.threads, f"{where}: threads")
             _require_plain(self.reconcile, where)
             if self.workers not in (None, self.threads):
                 raise RegistrationError(f"{where}: give threads or workers, not both: each thread is a worker")
@@ -242,7 +242,7 @@ class ControllerSpec:
         _require_predicate(self.predicates, where, self.kind)
         _require_selector(self.labels, where)
         if self.workers is not None:
-            require_count(self.workers, f"{where}: workers", least=1)
+            require_workers(self.workers, f"{where}: workers")
         if self.timeout is not None:
             require_seconds(self.timeout, f"{where}: timeout (None: no limit)")
         if self.max_retries is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kopylite.checks import require_count, require_flag, require_seconds, require_shards
+from kopylite.checks import require_flag, require_seconds, require_shards, require_workers
 from kopylite.client.selecting import SelectorLike
 from kopylite.errors import UsageError
 from kopylite.leaderelection.settings import LEASE_DURATION, RENEW_DEADLINE, RETRY_PERIOD, LeaseSettings
@@ -61,7 +61,7 @@ class Options:
     retry_period: float = RETRY_PERIOD
 
     def __post_init__(self) -> None:
-        require_count(self.workers, "Options: workers", least=1, error=UsageError)
+        require_workers(self.workers, "Options: workers", error=UsageError)
         require_seconds(self.grace_period, "Options: grace_period", zero=True, error=UsageError)
         require_seconds(self.connect_timeout, "Options: connect_timeout", zero=True, error=UsageError)
         require_flag(self.freeze_garbage, "Options: freeze_garbage", error=UsageError)

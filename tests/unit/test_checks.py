@@ -12,12 +12,14 @@ import pytest
 from kopylite.checks import (
     LARGEST,
     MOST_SHARDS,
+    MOST_WORKERS,
     require_count,
     require_flag,
     require_number,
     require_seconds,
     require_shards,
     require_text,
+    require_workers,
 )
 from kopylite.errors import RegistrationError, UsageError
 
@@ -55,6 +57,7 @@ def test_what_is_no_number_is_refused_with_the_name_of_the_option_in_few_words(
         (lambda value, option: require_seconds(value, option, zero=True), (0, 0.0, 5), (-0.001, math.nan)),
         (require_number, (0.5, 3), (0, -3)),
         (require_shards, (0, 1, MOST_SHARDS), (-1, MOST_SHARDS + 1, 2.0)),
+        (require_workers, (1, MOST_WORKERS), (0, MOST_WORKERS + 1, 10**400)),
         (require_text, ("", "a"), (None, b"a", 5)),
         (require_flag, (True, False), (None, 0, 1, "true")),
     ],

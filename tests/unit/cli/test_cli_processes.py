@@ -152,6 +152,12 @@ def test_what_does_not_go_with_several_processes_is_refused_with_the_way_out(
     assert words in capsys.readouterr().err
 
 
+def test_more_processes_than_can_share_the_work_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["run", "shop.py", "--processes", "257"])
+    assert "--processes: '257' is more than 256, the most that can share the work" in capsys.readouterr().err
+
+
 def test_a_place_that_nobody_gave_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["run", "shop.py", "--place", "first"])

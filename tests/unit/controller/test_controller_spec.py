@@ -163,6 +163,9 @@ def test_each_thread_is_a_worker() -> None:
         spec(reconcile=plain, threads=3, workers=2)
     with pytest.raises(RegistrationError, match="threads"):
         spec(reconcile=plain, threads=0)
+    for many in ({"workers": 10**9}, {"reconcile": plain, "threads": 10**9}):
+        with pytest.raises(RegistrationError, match="must be at most 100000"):
+            spec(**many)
 
 
 class Callable:

@@ -14,7 +14,7 @@ from kopylite.manager import Options
 @pytest.mark.parametrize(
     "options",
     [
-        {"workers": 0}, {"workers": True}, {"workers": 1.5}, {"workers": "8"},
+        {"workers": 0}, {"workers": 10**9}, {"workers": True}, {"workers": 1.5}, {"workers": "8"},
         {"grace_period": -1}, {"grace_period": math.nan}, {"grace_period": math.inf}, {"grace_period": "30s"},
         {"connect_timeout": -0.1}, {"connect_timeout": None},
         {"freeze_garbage": 1}, {"freeze_garbage": None},
