@@ -47,9 +47,9 @@ test: setup ## the tests that need nothing but Python (real-server tests skip wi
 		echo "== what failed, once more, alone: what passes now flickers, and is listed here"; \
 		$(BIN)/pytest -v -rA --tb=short --show-capture=no --last-failed --last-failed-no-failures none; }
 
-test-quick: ## half a minute: the pure core and the rooms of the runtime, without a server, a process, anything slow
+test-quick: ## half a minute: the pure core and the rooms of the runtime, on one event loop, without server or process
 test-rooms: ## the same with their processes and sockets; what `make matrix` runs
-test-quick: RUNTIME += $(TOUCHING)
+test-quick: RUNTIME += $(TOUCHING) -k "not uvloop"
 test-quick: PROFILE := quick
 test-rooms: RUNTIME += tests/test_architecture.py tests/test_exports.py
 test-rooms: PROFILE := default
