@@ -22,6 +22,9 @@ from kopylite.objects import Kind, builtin_kinds, kind_of
 MISSING_PERIOD = 3.0
 # What can stand in a URL as the name of a resource, or of a sub-resource.
 _NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,62}(/[a-z0-9-]{1,63})*")
+_GROUP_VERSION = re.compile(r"[a-z0-9.-]{1,253}/[a-z0-9]{1,63}")
+# Of those that a group has, so many are named.
+MOST_VERSIONS = 5
 # How long a kind is taken to have no status sub-resource: its CRD may get one.
 STATUSLESS_PERIOD = 60.0
 
@@ -37,6 +40,15 @@ class _ApiResourceList(msgspec.Struct, gc=False):
     resources: list[msgspec.Raw] | msgspec.UnsetType | None = msgspec.UNSET
 
 
+class _GroupVersion(msgspec.Struct, gc=False):
+    api_version: str = msgspec.field(name="groupVersion")
+
+
+class _ApiGroup(msgspec.Struct, gc=False):
+    versions: list[_GroupVersion]
+
+
+_decode_group = msgspec.json.Decoder(_ApiGroup).decode
 _decode_list = msgspec.json.Decoder(_ApiResourceList).decode
 _decode_resource = msgspec.json.Decoder(_ApiResource).decode
 
@@ -100,6 +112,8 @@ class Resources:
         if fault:
             raise StreamBroken(f"whether the server serves {kind} is not clear: its discovery can't be read: {fault}")
         hint = _hint(kind, [resource.kind for resource in served if "/" not in resource.name])
+        if not served and (others := await self._versions(kind.group)):
+            hint += f" The server has {kind.group} as {', '.join(others)}"
         self._missing[kind] = now, hint
         raise _not_found(kind, hint)
 
@@ -168,6 +182,17 @@ class Resources:
             wait = retry_after(response.headers)
             raise api_error(response.status, response.body, retry_after=wait, request=str(request))
         return read(_resources, response.body, partial(_no_list, request))
+
+    async def _versions(self, group: str) -> list[str]:
+        """The versions in which a group is served; none also where that cannot be told."""
+        if not group:
+            return []
+        try:
+            response = await self._transport.request(verbs.versions(group))
+            found = [each.api_version for each in _decode_group(response.body).versions]
+        except (TransportError, ValueError, RecursionError):
+            return []
+        return [each for each in found[:MOST_VERSIONS] if _GROUP_VERSION.fullmatch(each)]
 
 
 def _resources(body: bytes) -> tuple[list[_ApiResource], str]:

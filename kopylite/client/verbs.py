@@ -351,6 +351,11 @@ def discovery(api_version: str) -> ApiRequest:
     return ApiRequest("GET", version_path(api_version), patience=BULK)
 
 
+def versions(group: str) -> ApiRequest:
+    """The versions of a group that is not the core group, as an APIGroup."""
+    return ApiRequest("GET", f"/apis/{group}", patience=BULK)
+
+
 @lru_cache(maxsize=1024)  # an operator works in few collections, over and over
 def _collection_path(api_version: str, plural: str, namespace: str) -> str:
     if not namespace:

@@ -1,7 +1,7 @@
 """KnownSecrets: values that are known to be secret, remembered by their hashes, and found again in any text.
 
-A value is looked for as it is, and as it stands in base64, JSON of Python and of Go, JSON within JSON, a repr of its text
-or bytes, and a URL. Of what is shorter than six characters nothing is remembered: it would be found everywhere.
+A value is looked for as it is, and as it stands in base64, JSON of Python and of Go, JSON within JSON, a repr of its
+text or bytes, and a URL. Of what is shorter than six characters nothing is remembered: it would be found everywhere.
 """
 
 from __future__ import annotations

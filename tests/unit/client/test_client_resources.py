@@ -49,7 +49,7 @@ async def test_others_are_asked_for_once_in_their_own_group() -> None:
 async def test_asking_again_asks_the_server_whatever_is_known() -> None:
     server = MemoryServer()
     resources = Resources(server, VirtualClock())
-    server.answers = [served(), served("foos"), served("foozen")]
+    server.answers = [served(), ApiResponse(404, {}, b""), served("foos"), served("foozen")]
     with pytest.raises(KindNotFound):
         await resources.find(FOO)
     assert (await resources.find(FOO, again=True)).plural == "foos"
@@ -76,14 +76,33 @@ async def test_a_kind_that_came_back_with_the_other_scope_is_found_by_whoever_as
 async def test_a_missing_kind_is_asked_for_again_after_a_while(missing: ApiResponse) -> None:
     clock, server = VirtualClock(), MemoryServer()
     resources = Resources(server, clock)
-    server.answers = [missing]
+    server.answers = [missing, ApiResponse(404, {}, b"404 page not found")]
     for _ in range(3):
-        with pytest.raises(KindNotFound, match=r"Foo\.example\.com/v1: is its CRD installed"):
+        with pytest.raises(KindNotFound, match=r"Foo\.example\.com/v1: is its CRD installed\?$"):
             await resources.find(FOO)
-    assert len(server.requests) == 1
+    assert server.requests == ["GET /apis/example.com/v1", "GET /apis/example.com"]
     clock.advance(MISSING_PERIOD)
     server.answers = [served("foos")]
     assert (await resources.find(FOO)).plural == "foos"
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (b'{"versions":[{"groupVersion":"example.com/v2","version":"v2"},{"groupVersion":"example.com/v3"}]}',
+         " The server has example.com as example.com/v2, example.com/v3"),
+        (b'{"versions":[' + b",".join([b'{"groupVersion":"example.com/v2"}'] * 9) + b"]}",
+         " The server has example.com as " + ", ".join(["example.com/v2"] * 5)),
+        (b'{"versions":[{"groupVersion":"a\\u001b[2J/v1"},{"groupVersion":"' + b"v" * 300 + b'"}]}', ""),
+        (b'{"versions":[]}', ""), (b'{"versions":null}', ""), (b"{", ""), (b"[" * 100_000, ""), (b"", ""),
+    ],
+)  # fmt: skip
+async def test_a_version_that_is_not_served_is_told_with_those_that_are(answer: bytes, told: str) -> None:
+    server = MemoryServer()
+    server.answers = [ApiResponse(404, {}, b"404 page not found"), ApiResponse(200, {}, answer)]
+    with pytest.raises(KindNotFound) as caught:
+        await Resources(server).find(FOO)
+    assert str(caught.value) == f"the server does not serve Foo.example.com/v1: is its CRD installed?{told}"
 
 
 async def test_a_broken_answer_is_an_error_and_not_a_missing_kind() -> None:
