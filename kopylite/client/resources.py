@@ -187,12 +187,12 @@ class Resources:
         """The versions in which a group is served; none also where that cannot be told."""
         if not group:
             return []
+        request = verbs.versions(group)
         try:
-            response = await self._transport.request(verbs.versions(group))
-            found = [each.api_version for each in _decode_group(response.body).versions]
-        except (TransportError, ValueError, RecursionError):
+            response = await self._transport.request(request)
+            return read(_versions, response.body, partial(_no_list, request))
+        except TransportError:
             return []
-        return [each for each in found[:MOST_VERSIONS] if _GROUP_VERSION.fullmatch(each)]
 
 
 def _resources(body: bytes) -> tuple[list[_ApiResource], str]:
@@ -214,8 +214,13 @@ def _resources(body: bytes) -> tuple[list[_ApiResource], str]:
     return served, fault
 
 
+def _versions(body: bytes) -> list[str]:
+    found = [each.api_version for each in _decode_group(body).versions]
+    return [each for each in found[:MOST_VERSIONS] if _GROUP_VERSION.fullmatch(each)]
+
+
 def _no_list(request: ApiRequest, body: bytes, error: Exception) -> StreamBroken:
-    return StreamBroken(f"{request}: the answer is no APIResourceList: {say(error)}")
+    return StreamBroken(f"{request}: the answer is no list of what is served: {say(error)}")
 
 
 def _not_found(kind: Kind, hint: str) -> KindNotFound:
