@@ -44,8 +44,9 @@ class GarbageCollector:
         self._actor = Actor(core, NAME)
         self._graph = OwnerGraph()
         self._work: WorkList[Item] = WorkList("garbage collector", self._attempt)
-        # With their namespaces: no dependent elsewhere learns from these that its owner is gone.
-        self._gone: dict[tuple[str, str], None] = {}
+        # With their namespaces: no dependent elsewhere learns from these that its owner is gone. And with the
+        # apiVersion: when the kind has gone too, who names another one cannot be told so.
+        self._gone: dict[tuple[str, str], str] = {}
         self._unresolved: set[Item] = set()
         self._reported: set[tuple[str, str]] = set()
 
@@ -91,13 +92,21 @@ class GarbageCollector:
         self._reported = {pair for pair in self._reported if pair[0] != record.uid} if self._reported else set()
         dependents = self._graph.dependents(record.uid)
         if dependents:
-            self._gone[record.uid, record.namespace] = None
+            self._gone[record.uid, record.namespace] = self._known_as(item, record)
             if len(self._gone) > _KNOWN_GONE:
                 del self._gone[next(iter(self._gone))]
         for dependent in dependents:
             self._work.add(dependent)
         for owner in last.owner_references:
             self._look_at(owner.uid)
+
+    def _known_as(self, item: Item, record: StoredObject) -> str:
+        """The apiVersion in which upstream follows an object: the preferred one of those that have its kind."""
+        resource = self._actor.resource(item.storage)
+        if resource is None:
+            return str(record.decode()["apiVersion"])
+        versions = [f"{resource.group}/{one}".lstrip("/") for one in self._registry.versions(resource.group)]
+        return next((one for one in versions if self._registry.find_kind(one, resource.kind)), resource.api_version)
 
     def _look_at(self, uid: str) -> None:
         place = self._graph.place(uid)
@@ -159,9 +168,10 @@ class GarbageCollector:
         Raises:
             _Unresolved, _Invalid.
         """
-        if (reference.uid, record.namespace) in self._gone or (reference.uid, "") in self._gone:
-            return None
         kind = self._registry.find_kind(reference.api_version, reference.kind)
+        gone = self._gone.get((reference.uid, record.namespace)) or self._gone.get((reference.uid, ""))
+        if gone and (kind is not None or reference.api_version == gone):
+            return None
         if kind is None:
             raise _Unresolved
         place = self._graph.place(reference.uid)

@@ -67,13 +67,37 @@ async def test_an_owner_of_an_unknown_kind_is_waited_for(api: Api) -> None:
     await api.create(CONFIG_MAPS, "child", ownerReferences=[unknown])
     await api.settle()
     assert await api.names(CONFIG_MAPS) == ["child"], "nobody can say whether its owner exists"
-    schema = {"openAPIV3Schema": {"type": "object"}}
-    version = {"name": "v1", "served": True, "storage": True, "schema": schema}
-    names = {"kind": "Widget", "plural": "widgets", "singular": "widget", "listKind": "WidgetList"}
-    spec = {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]}
-    await api.create(CRDS, "widgets.example.com", content={"spec": spec})
+    await api.create(CRDS, "widgets.example.com", content={"spec": widgets("v1")})
     await api.settle()
     assert await api.names(CONFIG_MAPS) == []
+
+
+@pytest.mark.parametrize("crd_goes", [False, True])
+async def test_an_owner_in_a_version_that_is_not_served_is_waited_for_for_ever_as_on_a_real_server(
+    api: Api, crd_goes: bool
+) -> None:
+    await api.create(CRDS, "widgets.example.com", content={"spec": widgets("v1")})
+    await api.settle()
+    named = {"apiVersion": "example.com/v1", "kind": "Widget"}
+    made = await api.create("/apis/example.com/v1/namespaces/default/widgets", "w", content=named)
+    for name, version in (("now", "v1"), ("once", "v9")):
+        reference = owner(made) | {"apiVersion": f"example.com/{version}", "kind": "Widget"}
+        await api.create(CONFIG_MAPS, name, ownerReferences=[reference])
+    await api.delete(f"{CRDS}/widgets.example.com" if crd_goes else "/apis/example.com/v1/namespaces/default/widgets/w")
+    await eventually(lambda: gone(api), "the other one is collected")
+    await api.settle()
+    assert await api.names(CONFIG_MAPS) == ["once"]
+
+
+async def gone(api: Api) -> bool:
+    return "now" not in await api.names(CONFIG_MAPS)
+
+
+def widgets(version: str) -> Object:
+    schema = {"openAPIV3Schema": {"type": "object"}}
+    names = {"kind": "Widget", "plural": "widgets", "singular": "widget", "listKind": "WidgetList"}
+    served = {"name": version, "served": True, "storage": True, "schema": schema}
+    return {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [served]}
 
 
 async def test_foreground_deletion_ends_when_the_blocking_dependents_are_gone(api: Api) -> None:
