@@ -67,8 +67,8 @@ class Resources:
         self._transport = transport
         self._clock = clock
         self._found: dict[Kind, ResourceInfo] = {}
-        # When a kind was not there, and what may help.
-        self._missing: dict[Kind, tuple[float, str]] = {}
+        # When a kind was not there, and what may help; also in which versions its group is there, asked for once.
+        self._missing: dict[Kind, tuple[float, str, str | None]] = {}
         # When the scope of a kind was asked for again.
         self._rechecked: dict[Kind, float] = {}
         # Until when a kind is taken to have no status sub-resource.
@@ -99,7 +99,7 @@ class Resources:
         if found is not None:
             return found
         now = self._clock.monotonic()
-        asked, hint = self._missing.get(kind, (-MISSING_PERIOD, ""))
+        asked, hint, others = self._missing.get(kind, (-MISSING_PERIOD, "", None))
         if not again and now - asked < MISSING_PERIOD:
             raise _not_found(kind, hint)
         served, fault = await self._served(kind.api_version)
@@ -112,9 +112,10 @@ class Resources:
         if fault:
             raise StreamBroken(f"whether the server serves {kind} is not clear: its discovery can't be read: {fault}")
         hint = _hint(kind, [resource.kind for resource in served if "/" not in resource.name])
-        if not served and (others := await self._versions(kind.group)):
-            hint += f" The server has {kind.group} as {', '.join(others)}"
-        self._missing[kind] = now, hint
+        if not served and others is None:
+            others = await self._others(kind.group)
+        hint += others or ""
+        self._missing[kind] = now, hint, others
         raise _not_found(kind, hint)
 
     async def find_for(self, kind: Kind, *, namespaced: bool) -> ResourceInfo:
@@ -183,16 +184,17 @@ class Resources:
             raise api_error(response.status, response.body, retry_after=wait, request=str(request))
         return read(_resources, response.body, partial(_no_list, request))
 
-    async def _versions(self, group: str) -> list[str]:
-        """The versions in which a group is served; none also where that cannot be told."""
+    async def _others(self, group: str) -> str:
+        """In which versions a group is served, for the hint; "" also where that cannot be told."""
         if not group:
-            return []
+            return ""
         request = verbs.versions(group)
         try:
             response = await self._transport.request(request)
-            return read(_versions, response.body, partial(_no_list, request))
+            found = read(_versions, response.body, partial(_no_group, request))
         except TransportError:
-            return []
+            return ""
+        return f" The server has {group} as {', '.join(found)}" if found else ""
 
 
 def _resources(body: bytes) -> tuple[list[_ApiResource], str]:
@@ -219,8 +221,12 @@ def _versions(body: bytes) -> list[str]:
     return [each for each in found[:MOST_VERSIONS] if _GROUP_VERSION.fullmatch(each)]
 
 
+def _no_group(request: ApiRequest, body: bytes, error: Exception) -> StreamBroken:
+    return StreamBroken(f"{request}: the answer is no APIGroup: {say(error)}")
+
+
 def _no_list(request: ApiRequest, body: bytes, error: Exception) -> StreamBroken:
-    return StreamBroken(f"{request}: the answer is no list of what is served: {say(error)}")
+    return StreamBroken(f"{request}: the answer is no APIResourceList: {say(error)}")
 
 
 def _not_found(kind: Kind, hint: str) -> KindNotFound:

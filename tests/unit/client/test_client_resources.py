@@ -82,6 +82,11 @@ async def test_a_missing_kind_is_asked_for_again_after_a_while(missing: ApiRespo
             await resources.find(FOO)
     assert server.requests == ["GET /apis/example.com/v1", "GET /apis/example.com"]
     clock.advance(MISSING_PERIOD)
+    server.answers = [missing]
+    with pytest.raises(KindNotFound):
+        await resources.find(FOO)
+    assert len(server.requests) == 3, "the other versions are asked for once"
+    clock.advance(MISSING_PERIOD)
     server.answers = [served("foos")]
     assert (await resources.find(FOO)).plural == "foos"
 
