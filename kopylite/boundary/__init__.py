@@ -39,6 +39,7 @@ from kopylite.boundary.calling import (
     ends_process,
     in_context,
     in_fresh_context,
+    is_library,
     name_of,
     place_of,
 )
@@ -81,6 +82,7 @@ __all__ = [
     "ends_process",
     "in_context",
     "in_fresh_context",
+    "is_library",
     "json_object",
     "members",
     "name_of",

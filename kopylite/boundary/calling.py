@@ -7,7 +7,6 @@ import inspect
 import logging
 import math
 import os
-import sysconfig
 import types
 from collections.abc import Awaitable, Callable, Generator
 from contextvars import Context as Variables
@@ -28,7 +27,8 @@ logger = logging.getLogger("kopylite.calls")
 # One cause is told once, with its traceback, and then as a number after so many seconds each time.
 REMINDER_SECONDS = 60.0
 
-_PYTHONS = f"{sysconfig.get_path('stdlib')}{os.sep}"
+# Of Python's own modules; sysconfig, which says it too, takes milliseconds of each start.
+_PYTHONS = f"{os.path.dirname(os.__file__)}{os.sep}"
 
 
 class Patience:
@@ -291,7 +291,7 @@ def place_of(error: BaseException) -> str:
         place = f"{code.co_filename}:{trace.tb_lineno} in {code.co_name}"
         if str(frame.f_globals.get("__name__")).startswith("kopylite."):
             beyond = bool(users or librarys)
-        elif not _is_library(code.co_filename):
+        elif not is_library(code.co_filename):
             users = place
         elif not beyond:
             librarys = place
@@ -299,5 +299,6 @@ def place_of(error: BaseException) -> str:
     return users or librarys
 
 
-def _is_library(filename: str) -> bool:
+def is_library(filename: str) -> bool:
+    """Whether a source file is Python's own, or one that was installed."""
     return any(part in filename for part in ("site-packages", "dist-packages")) or filename.startswith(_PYTHONS)

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
-from kopylite.cli.environment import names, positive_int, seconds
+from kopylite.cli.environment import names, seconds, whole_number
 from kopylite.cli.exitcodes import Exit
 from kopylite.cli.target import AttributeNotFound, ModuleNotLoaded
 from kopylite.errors import KopyliteError, KubeconfigError, RegistrationError, TransportError, UsageError
@@ -87,4 +87,4 @@ def _duration(text: str) -> float:
     return value
 
 
-namespaces_option, count_option, duration_option = option(names), option(positive_int), option(_duration)
+namespaces_option, count_option, duration_option = option(names), option(whole_number), option(_duration)

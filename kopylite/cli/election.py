@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from kopylite.checks import MOST_SHARDS
-from kopylite.cli.environment import OptionGroup, count, name, positive_int
+from kopylite.cli.environment import OptionGroup, at_most, count, name
 from kopylite.cli.processes import PLACE, place
 
 
@@ -24,7 +24,7 @@ def add_election_options(parser: argparse.ArgumentParser) -> None:
         "App says",
     )  # fmt: skip
     options.add(
-        "--processes", parse=_processes, default=1, metavar="N",
+        "--processes", parse=at_most(MOST_SHARDS, "the most that can share the work"), default=1, metavar="N",
         help="run N such processes on this machine, each a replica, with one parent that answers for all: metrics, "
         "probes, signals",
     )  # fmt: skip
@@ -42,13 +42,6 @@ def add_election_options(parser: argparse.ArgumentParser) -> None:
         "a leader that could not renew its lease for so long stops its work; less than --lease-duration",
     )  # fmt: skip
     options.add_duration("--retry-period", "2s", "the pause between renewals, and between tries")
-
-
-def _processes(text: str) -> int:
-    number = positive_int(text)
-    if number > MOST_SHARDS:
-        raise ValueError(f"{text!r} is more than {MOST_SHARDS}, the most that can share the work")
-    return number
 
 
 def election_options(args: argparse.Namespace) -> dict[str, Any]:

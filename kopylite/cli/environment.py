@@ -152,12 +152,26 @@ def choice(*allowed: str) -> Callable[[str], str]:
     return parse
 
 
-def positive_int(text: str) -> int:
+def whole_number(text: str) -> int:
+    """Of at least 1."""
     if not text.isascii() or not text.isdigit() or int(text) < 1:
         raise ValueError(f"{text!r} is not a whole number of at least 1")
-    if int(text) > MOST_WORKERS:
-        raise ValueError(f"{text!r} is more than {MOST_WORKERS}, the most that is possible")
     return int(text)
+
+
+def at_most(most: int, why: str) -> Callable[[str], int]:
+    """A parser for a whole number of what takes room: tasks, processes."""
+
+    def parse(text: str) -> int:
+        number = whole_number(text)
+        if number > most:
+            raise ValueError(f"{text!r} is more than {most}, {why}")
+        return number
+
+    return parse
+
+
+positive_int = at_most(MOST_WORKERS, "the most that is possible")
 
 
 def count(text: str) -> int:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-import sysconfig
 import threading
 from collections.abc import Callable
 from types import FrameType
@@ -17,6 +16,7 @@ from types import FrameType
 import anyio
 import msgspec
 
+from kopylite.boundary import is_library
 from kopylite.clock import SYSTEM_CLOCK, Clock
 from kopylite.reconcile import Context
 from kopylite.troubleshooting import Trouble
@@ -28,8 +28,6 @@ HEARTBEAT_SECONDS = 0.1
 WARN_SECONDS = 1.0
 # Three kubelet probes with their default timeout of 1 s every 10 s have failed by then.
 DEAD_SECONDS = 30.0
-
-_STANDARD_LIBRARY = sysconfig.get_path("stdlib")
 
 
 class StallStatistics(msgspec.Struct, frozen=True):
@@ -142,7 +140,7 @@ def guilty_line(frame: FrameType) -> str:
     """The innermost line outside of the standard library, for that is the one to change, with what it calls."""
     innermost = frame
     candidate: FrameType | None = frame
-    while candidate is not None and _is_library(candidate.f_code.co_filename):
+    while candidate is not None and _is_machinery(candidate.f_code.co_filename):
         candidate = candidate.f_back
     guilty = candidate or innermost
     code = guilty.f_code
@@ -150,6 +148,5 @@ def guilty_line(frame: FrameType) -> str:
     return f"{code.co_filename}:{guilty.f_lineno} in {code.co_qualname}{called}"
 
 
-def _is_library(filename: str) -> bool:
-    in_library = filename.startswith(_STANDARD_LIBRARY) or filename.startswith("<frozen")
-    return in_library or "site-packages" in filename
+def _is_machinery(filename: str) -> bool:
+    return filename.startswith("<frozen") or is_library(filename)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import linecache
 import os
 import sys
-import sysconfig
 from pathlib import Path
 from types import FrameType
 
+from kopylite.boundary import is_library
 from kopylite.sweep.trace import CodeLine
 
 _OURS = f"{Path(__file__).parent.parent}{os.sep}"
-_PYTHONS = f"{sysconfig.get_path('stdlib')}{os.sep}"
 MOST = 8
 
 
@@ -41,9 +40,7 @@ def _of_stack(frame: FrameType | None) -> tuple[CodeLine, ...]:
 
 def is_users(filename: str) -> bool:
     """Neither kopylite's nor Python's nor a library's."""
-    if filename.startswith("<") or "site-packages" in filename or filename.startswith(_PYTHONS):
-        return False
-    return not filename.startswith(_OURS)
+    return not (filename.startswith(("<", _OURS)) or is_library(filename))
 
 
 def _short(filename: str) -> str:

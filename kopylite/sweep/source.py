@@ -6,17 +6,16 @@ import importlib
 import importlib.util
 import os
 import sys
-import sysconfig
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 
 from kopylite.app import App
+from kopylite.boundary import is_library
 from kopylite.errors import UsageError
 
 _OURS = f"{Path(__file__).parent.parent}{os.sep}"
-_PYTHONS = f"{sysconfig.get_path('stdlib')}{os.sep}"
 # How the command line names the module of a file.
 _TARGET = "kopylite_target_"
 
@@ -123,4 +122,4 @@ def forget(folder: Path) -> None:
 
 def _is_users(module: ModuleType) -> bool:
     file = str(module.__file__)
-    return not (file.startswith((_OURS, _PYTHONS)) or "site-packages" in file or Path(file).name == "conftest.py")
+    return not (file.startswith(_OURS) or is_library(file) or Path(file).name == "conftest.py")

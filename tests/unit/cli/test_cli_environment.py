@@ -6,7 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from kopylite.cli.environment import OptionGroup, choice, names, path, positive_int, seconds, unknown_variables
+from kopylite.cli.environment import (
+    OptionGroup,
+    choice,
+    names,
+    path,
+    positive_int,
+    seconds,
+    unknown_variables,
+    whole_number,
+)
 
 
 def parser_with(environment: Mapping[str, str]) -> argparse.ArgumentParser:
@@ -86,6 +95,7 @@ def test_a_number_of_workers_is_a_whole_number_of_at_least_one(text: str) -> Non
 
 def test_a_number_that_no_machine_has_room_for_is_refused() -> None:
     assert positive_int("100000") == 100_000
+    assert whole_number("200000") == 200_000, "as of objects to look at, which take no room"
     with pytest.raises(ValueError, match="'100000000' is more than 100000"):
         positive_int("100000000")
 

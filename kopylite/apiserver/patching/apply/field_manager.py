@@ -106,8 +106,9 @@ class FieldManager:
         current = self._chosen(sent, kept)
         if live is not None and not current:
             return
+        before = None if live is None else _without_managed_fields(live)
         try:
-            current = self._settled(current, None if live is None else _without_managed_fields(live))
+            current = self._settled(current, before)
             self._check_typed("new", new)
             self._checked_in(current, new)
         except ApiError:
@@ -115,7 +116,7 @@ class FieldManager:
             if kept:
                 metadata["managedFields"] = kept
             return
-        changes = self._changes(self._empty if live is None else _without_managed_fields(live), new)
+        changes = self._changes(self._empty if before is None else before, new)
         if not changes.changed and not changes.removed and (sent is None or sent == kept):
             if kept:
                 metadata["managedFields"] = kept
