@@ -6,7 +6,6 @@ What a command needs is imported when it runs, after the signal handlers are the
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from kopylite.cli.commands import COMMANDS, SERVING
 from kopylite.cli.exitcodes import Exit
 from kopylite.cli.signals import StopSignals
+from kopylite.cli.streams import code_of_unwritten, open_streams
 
 if TYPE_CHECKING:
     import argparse
@@ -30,9 +30,6 @@ start here:
   kopylite doctor hello.py                   what is wrong with it, or with its cluster, and what mends it
   kopylite run --help                        its options, environment variables and exit codes
 """
-
-# As a shell names the end by SIGPIPE.
-UNREAD = 141
 
 __all__ = ["main", "make_parser", "script"]
 
@@ -56,6 +53,7 @@ def script() -> NoReturn:
     arguments = sys.argv[1:]
     signals = _signals(arguments)
     signals.stay()
+    open_streams()
     # As it was called: by the script, by -m, with options of Python's.
     program = [sys.executable, *sys.orig_argv[1 : len(sys.orig_argv) - len(arguments)]]
     try:
@@ -63,22 +61,10 @@ def script() -> NoReturn:
             code = _run(arguments, signals, program)
         finally:
             sys.stdout.flush()
-    except BrokenPipeError:
-        if not _nobody_reads():
-            raise
-        code = UNREAD
+    except OSError as error:
+        code = code_of_unwritten(error)
     signals.ended(code)
     sys.exit(code)
-
-
-def _nobody_reads() -> bool:
-    """Whether the reader of what is printed has gone, as `head` does. If so, nothing is printed any more."""
-    try:
-        print(flush=True)  # of an unbuffered stdout, there is nothing left to flush
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return True
-    return False
 
 
 def make_parser(only: str | None = None) -> argparse.ArgumentParser:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from kopylite.cli.commands import COMMANDS
 from kopylite.cli.exitcodes import Exit
 from kopylite.cli.signals import StopSignals
+from kopylite.cli.streams import announce
 from kopylite.errors import UsageError
 
 if TYPE_CHECKING:
@@ -181,8 +182,7 @@ async def _serve(
             if options.anonymous and not options.rbac:
                 text = "with --anonymous and without --rbac every process of this machine is an administrator"
                 print(f"kopylite apiserver: {text}", file=sys.stderr, flush=True)
-            print(f"serving at {server.url}", flush=True)
-            print(f"  export KUBECONFIG={kubeconfig}", flush=True)
+            announce(f"serving at {server.url}", f"  export KUBECONFIG={kubeconfig}")
             if context:
-                print(f"  kubectl --context {context} get namespaces", flush=True)
+                announce(f"  kubectl --context {context} get namespaces")
             await stopping.wait()

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kopylite.cli.kubeconfigs import is_replaceable
+from kopylite.cli.streams import announce
 from kopylite.errors import UsageError
 from kopylite.wholefiles import write_private
 
@@ -50,9 +51,11 @@ def dev_cluster(
 
 def _introduce(url: str, kubeconfig: Path, crds: list[dict[str, Any]]) -> None:
     """Say where it is, and one thing to try."""
-    print(f"development cluster at {url}; it ends with this process. In another terminal:\n")
-    print(f"    export KUBECONFIG={kubeconfig}")
-    print(f"    {try_line(crds)}\n", flush=True)
+    announce(
+        f"development cluster at {url}; it ends with this process. In another terminal:\n",
+        f"    export KUBECONFIG={kubeconfig}",
+        f"    {try_line(crds)}\n",
+    )
 
 
 def try_line(crds: list[dict[str, Any]]) -> str:

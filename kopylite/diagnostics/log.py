@@ -158,7 +158,8 @@ def configure_logging(
     With `bar`, and text on a terminal, it returns the handler, which can show a line at the end.
     Libraries below us stay at WARNING or above, because what they write at DEBUG may hold credentials.
     """
-    with_bar = BarHandler(sys.stderr) if bar and form == "text" and sys.stderr.isatty() else None
+    on_terminal = sys.stderr is not None and sys.stderr.isatty()
+    with_bar = BarHandler(sys.stderr) if bar and form == "text" and on_terminal else None
     handler = with_bar or logging.StreamHandler(sys.stderr)
     handler.setFormatter((JsonFormatter if form == "json" else TextFormatter)(context_fields))
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)

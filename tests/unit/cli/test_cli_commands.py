@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Sequence
 
 import pytest
 
@@ -34,17 +33,6 @@ def test_a_command_that_is_asked_for_has_all_its_options() -> None:
     assert make_parser("run").parse_args(["run", "hello.py", "--workers=3"]).workers == 3
 
 
-@pytest.mark.parametrize("python", [("-u",), ()])
-def test_who_reads_no_further_ends_a_command_quietly(python: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
-    command = [sys.executable, *python, "-c", "from kopylite.cli import script; script()", "--version"]
-    ran = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert ran.stdout is not None
-    ran.stdout.close()
-    _, told = ran.communicate()
-    assert (ran.returncode, told) == (141, "")
-
-
 def test_a_default_that_is_empty_is_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["run", "--help"])
@@ -62,6 +50,7 @@ def test_a_wrong_command_line_is_code_2(arguments: list[str], capsys: pytest.Cap
 def test_help_loads_none_of_the_commands() -> None:
     assert loaded_by("--help") == {
         "kopylite.cli", "kopylite.cli.commands", "kopylite.cli.exitcodes", "kopylite.cli.signals",
+        "kopylite.cli.streams",
     }  # fmt: skip
 
 

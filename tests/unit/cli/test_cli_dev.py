@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import pytest
 
 from kopylite.cli import main
-from kopylite.cli.dev import example_of, try_line
+from kopylite.cli.dev import dev_cluster, example_of, try_line
 from kopylite.cli.exitcodes import Exit
 from kopylite.crds.crd import crd_of
 from samples.myapp.operator import MyApp
@@ -32,6 +33,17 @@ def test_the_line_to_try_creates_an_object_of_the_first_kind() -> None:
 
 def test_without_kinds_of_its_own_it_looks_around() -> None:
     assert try_line([]) == "kubectl get all -A"
+
+
+def test_a_cluster_that_can_be_announced_to_nobody_is_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Unread(io.StringIO):
+        def write(self, text: str) -> int:
+            raise BrokenPipeError
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.stdout", Unread())
+    with dev_cluster([], data=None, port=0, simulate=False) as kubeconfig:
+        assert kubeconfig.exists()
 
 
 def test_an_example_has_what_is_required_and_no_more() -> None:

@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from kopylite.diagnostics import JsonFormatter, TextFormatter, redact
+from kopylite.diagnostics import JsonFormatter, TextFormatter, configure_logging, redact
+from kopylite.diagnostics.log import QUIET_LOGGERS
 from kopylite.redaction import remember
 
 
@@ -169,3 +170,12 @@ def test_the_names_of_what_runs_are_shown_whatever_a_secret_holds() -> None:
     assert "controller=myapp-of-this-test" in TextFormatter().format(ours)
     others = record("over", fields={"name": "myapp-of-this-test"})
     assert "name=[redacted]" in TextFormatter(lambda: {"name": "a"}).format(others), "whatever others call a name"
+
+
+def test_a_process_without_stderr_logs_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    for logger in map(logging.getLogger, (None, *QUIET_LOGGERS)):  # as they are, afterwards
+        monkeypatch.setattr(logger, "level", logger.level)
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    monkeypatch.setattr(sys, "stderr", None)
+    assert configure_logging("text", "info", bar=True) is None
+    logging.getLogger("shop").error("nobody hears this")
