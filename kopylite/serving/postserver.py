@@ -112,13 +112,13 @@ class PostServer(Listener):
             return _text(415, "the body must not be compressed")
         limit = self._limits[request.path]
         timeout = timeout_of(request.query.get("timeout", ""))
-        with anyio.move_on_after(timeout) as scope:
-            body = await _body(request, limit)
-        if scope.cancelled_caught:
-            return _text(408, "the body did not come in time")
-        if body is None:
-            return _text(413, f"the body is larger than {limit} bytes")
         try:
+            with anyio.move_on_after(timeout) as scope:
+                body = await _body(request, limit)
+            if scope.cancelled_caught:
+                return _text(408, "the body did not come in time")
+            if body is None:
+                return _text(413, f"the body is larger than {limit} bytes")
             answer = await handler(body, timeout)
         except BadRequest as error:
             return _text(400, error.message)
@@ -133,7 +133,7 @@ def _refusal(status: int) -> web.Response:
 
 
 async def _body(request: web.BaseRequest, limit: int) -> bytes | None:
-    """None: it is too large."""
+    """None: it is too large. Raises BadRequest: it broke off, or is none."""
     if (request.content_length or 0) > limit:
         return None
     parts: list[bytes] = []
@@ -145,7 +145,7 @@ async def _body(request: web.BaseRequest, limit: int) -> bytes | None:
                 return None
             parts.append(part)
     except (web.HTTPException, OSError, ValueError) as error:
-        raise web.HTTPBadRequest(text=say(error)) from None
+        raise BadRequest(say(error)) from None
     return b"".join(parts)
 
 

@@ -45,7 +45,11 @@ class SupervisedProcess:
         return self._process is not None
 
     async def run(self) -> int:
-        """From its begin to its end: the exit code; of one that a signal ended, less than 0."""
+        """From its begin to its end: the exit code; of one that a signal ended, less than 0.
+
+        Raises:
+            OSError: it could not be begun.
+        """
         ours, its = socket.socketpair()
         with ours:
             self._socket, self.address = ours, ""

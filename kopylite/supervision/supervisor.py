@@ -8,6 +8,7 @@ others follow when it listens.
 from __future__ import annotations
 
 import logging
+import os
 import re
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
@@ -140,7 +141,11 @@ class Supervisor:
         clock = self._clock
         while not self._stop.is_set():
             began = clock.monotonic()
-            code = await process.run()
+            try:
+                code = await process.run()
+            except OSError as error:
+                await self._wait_for_room(process, error)
+                continue
             ran = clock.monotonic() - began
             self._proven = self._proven or ran >= STEADY
             if self._stop.is_set():
@@ -154,8 +159,20 @@ class Supervisor:
             else:
                 text = "process %d has ended %s after %.0f s; it is begun again in %.0f s"
                 logger.error(text, process.number, end_of(code), ran, pause)
-                with anyio.move_on_after(pause):
-                    await self._stop.wait()
+                await self._pause(pause)
+
+    async def _wait_for_room(self, process: SupervisedProcess, error: OSError) -> None:
+        """The machine has no memory, process or descriptor left for one more: those that run go on without it."""
+        pause, why = process.restarts.refused(), error.strerror or error
+        if not any(each.runs for each in self.processes):
+            logger.error("process %d cannot be begun, and none runs: stopping: %s", process.number, why)
+            return self._give_up(os.EX_OSERR)
+        logger.error("process %d cannot be begun; it is tried again in %.0f s: %s", process.number, pause, why)
+        await self._pause(pause)
+
+    async def _pause(self, seconds: float) -> None:
+        with anyio.move_on_after(seconds):
+            await self._stop.wait()
 
     def _give_up(self, code: int) -> None:
         self._code = code

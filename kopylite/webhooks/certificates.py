@@ -32,7 +32,6 @@ from kopylite.errors import (
     ApiError,
     Conflict,
     Invalid,
-    KubeconfigError,
     NotFound,
     TransportError,
     UsageError,
@@ -136,11 +135,12 @@ def pair_in(folder: Path) -> ServingPair:
 
 def joined(own: bytes, known: bytes, now: datetime) -> bytes:
     """A bundle with what callers trust already, as long as it is valid: other replicas may still show a certificate of
-    it. b"" where others see to the bundle."""
-    found = _certificates_in(own)
-    if found:
-        found += [pem for pem in _certificates_in(known) if pem not in found and _is_valid(pem, now)][:_MOST_KNOWN]
-    return b"".join(found)
+    it. b"" where others see to the bundle. Their order stays where nothing is new: replicas of two authorities would
+    each put their own first, again and again."""
+    found, valid = _certificates_in(own), [pem for pem in _certificates_in(known) if _is_valid(pem, now)]
+    if found and not set(found) <= set(valid):
+        valid = found + [pem for pem in valid if pem not in found][:_MOST_KNOWN]
+    return b"".join(valid if found else ())
 
 
 def _certificates_in(bundle: bytes) -> list[bytes]:
@@ -221,8 +221,9 @@ class SecretCertificates:
             try:
                 if wanted != stored:
                     await self._write(secret, wanted)
-            except (AlreadyExists, Conflict, NotFound):
-                continue  # another replica was faster, or somebody deleted it
+            except (AlreadyExists, Conflict, NotFound) as error:
+                faster = error  # another replica, or somebody who deleted it
+                continue
             except (ApiError, TransportError) as error:
                 if not _servable(stored, self._hosts, now):
                     raise
@@ -232,7 +233,7 @@ class SecretCertificates:
                 wanted = stored
             self._known = wanted
             return ServingPair(wanted["tls.crt"], wanted["tls.key"], wanted["ca.crt"])
-        raise KubeconfigError(f"Secret {self._namespace}/{self._name} was changed by others each time it was written")
+        raise faster
 
     async def _write(self, secret: Unstructured | None, parts: Mapping[str, bytes]) -> None:
         if secret is not None and secret.get("immutable"):

@@ -16,7 +16,7 @@ import anyio.to_thread
 from kopylite.boundary import say
 from kopylite.client import Client
 from kopylite.clock import Clock
-from kopylite.errors import KopyliteError, UsageError
+from kopylite.errors import KopyliteError, KubeconfigError, UsageError
 from kopylite.reconcile import Environment
 from kopylite.serving import Address, PostHandler, PostServer
 from kopylite.serving.address import is_loopback
@@ -190,8 +190,8 @@ class WebhookService:
         due = 0.0
         while True:
             if self._settings.manage and self._clock.monotonic() >= due:
-                applied = await self._apply(self._pair)
-                due = self._clock.monotonic() + (SECRET_SECONDS if applied else RETRY_SECONDS)
+                await self._apply(self._pair)
+                due = self._clock.monotonic() + (RETRY_SECONDS if self._state.configuration else SECRET_SECONDS)
             self._begun.set()
             if await self._ends_within(pause if self._state.configuration is None else RETRY_SECONDS):
                 return
@@ -265,7 +265,7 @@ class WebhookService:
                 await self._take(pair)
             self._state.certificate = None
         except (KopyliteError, OSError) as error:
-            if isinstance(error, UsageError) and not isinstance(error, BadCertificate):
+            if isinstance(error, UsageError) and not isinstance(error, (BadCertificate, KubeconfigError)):
                 raise
             self._state.certificate = say(error)
             then = "the last one is still served" if self._pair else "webhooks are not served yet"
@@ -286,7 +286,9 @@ class WebhookService:
             logger.info("webhooks are served with a new certificate")
 
     async def _apply(self, pair: ServingPair | None) -> bool:
-        """Tell the API server of the webhooks, where it does not know them as they are."""
+        """Tell the API server of the webhooks, where it does not know them as they are. Whether all that is there was
+        told; a CRD that is missing calls nobody.
+        """
         assert pair is not None, "served with"
         settings = self._settings
         url = with_port(settings.url, self.server.address.port)
@@ -303,7 +305,7 @@ class WebhookService:
         self._state.configuration = f"there is no CRD {', '.join(missing)}" if missing else None
         if missing:
             self._tell(f"there is no CRD {', '.join(missing)} yet to tell of its conversion; it is looked for again")
-        return not missing
+        return True
 
     def _tell(self, text: str, error: BaseException | None = None) -> None:
         if text not in self._state.told:

@@ -25,8 +25,9 @@ from kopylite.manager import Manager, Options
 from kopylite.serving.authority import CertificateAuthority
 from kopylite.testing import Cluster, VirtualClock
 from kopylite.webhooks import service as module
-from kopylite.webhooks.registration import CONFIGURATIONS
+from kopylite.webhooks.registration import CONFIGURATIONS, CRD
 from kopylite.webhooks.service import registration_of
+from tests.operators import eventually
 from tests.webhookserver import webhook_server
 
 CONFIG_MAP = Kind("v1", "ConfigMap")
@@ -223,6 +224,51 @@ async def test_authority_and_certificate_are_rotated_in_mid_traffic_and_no_reque
                     write_pair(tmp_path, CertificateAuthority("second"))
     assert len(set(served)) == 2, "the certificate was rotated in between"
     assert answers == ["judged"] * 200
+
+
+async def test_a_converted_kind_whose_crd_goes_holds_up_no_rotation(
+    cluster: Cluster, client: Client, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "FOLDER_SECONDS", 0.1)
+    monkeypatch.setattr(module, "HEARD_SECONDS", 0.1)
+    app = App(f"half-{namespace}")
+    versions = [Kind(f"{namespace}.example.com/{version}", "Box", "boxes", True) for version in ("v1", "v2")]
+
+    @app.converter(versions[0], versions=versions[1:])
+    def convert(obj: Any, to: Any) -> Any:
+        return obj
+
+    write_pair(tmp_path, CertificateAuthority("first"))
+    crd = await client.create(boxes(versions))
+    async with managed(cluster, client, app, webhook_certs=str(tmp_path)) as manager:
+        service = manager.webhooks
+        assert service is not None
+        first = await served_certificate(str(service.server.address))
+        await client.delete(crd)
+
+        async def is_gone() -> bool:
+            return await client.live.find(CRD, crd.name) is None
+
+        await eventually(is_gone, "the CRD is gone")
+        write_pair(tmp_path, CertificateAuthority("second"))
+
+        async def is_another() -> bool:
+            return await served_certificate(str(service.server.address)) != first
+
+        await eventually(is_another, "the new certificate is served")
+        assert "there is no CRD boxes." in str(service.check())
+
+
+def boxes(versions: list[Kind]) -> Unstructured:
+    """The CRD of a kind in some versions, the first of which is stored."""
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    served = [
+        {"name": kind.version, "served": True, "storage": kind is versions[0], "schema": schema} for kind in versions
+    ]
+    names = {"kind": versions[0].kind, "plural": "boxes", "singular": "box", "listKind": "BoxList"}
+    spec = {"group": versions[0].group, "scope": "Namespaced", "names": names, "versions": served}
+    metadata = {"name": f"boxes.{versions[0].group}"}
+    return Unstructured(apiVersion=CRD.api_version, kind=CRD.kind, metadata=metadata, spec=spec)
 
 
 def write_pair(folder: Path, authority: CertificateAuthority) -> None:

@@ -11,6 +11,7 @@ import pytest
 from kopylite.errors import BadRequest
 from kopylite.serving import Address, PostServer
 from kopylite.serving.postserver import MAX_BODY, timeout_of
+from tests.operators import eventually
 
 JSON = {"Content-Type": "application/json"}
 
@@ -50,6 +51,18 @@ async def test_codes() -> None:
         assert await status("POST", "/elsewhere", data=b"{}", headers=JSON) == 404
         assert await status("POST", "/hook", data=io.BytesIO(b"x" * MAX_BODY), headers=JSON) == 200
     assert [code for _, code in observed] == [200, 400, 405, 415, 415, 500, 200]
+
+
+async def test_a_caller_that_goes_in_the_middle_of_its_body_is_no_failure_of_the_webhook() -> None:
+    observed: list[tuple[str, int]] = []
+    async with server(observed) as running:
+        stream = await anyio.connect_tcp(*running.address)
+        await stream.send(
+            b"POST /hook HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 30\r\n\r\n{"
+        )
+        await stream.aclose()
+        await eventually(lambda: observed, "its end is noticed")
+    assert observed == [("/hook", 400)]
 
 
 async def test_a_body_over_the_limit_is_not_read() -> None:

@@ -22,6 +22,15 @@ def test_after_a_steady_run_it_counts_from_the_beginning() -> None:
     assert restarts.ended(0.1) == 2 * FIRST_PAUSE
 
 
+def test_one_that_could_not_be_begun_is_no_end_and_is_tried_for_ever() -> None:
+    restarts = Restarts()
+    pauses = [restarts.refused() for _ in range(2000)]
+    assert pauses[:4] == [1.0, 2.0, 4.0, 8.0]
+    assert set(pauses[6:]) == {LONGEST_PAUSE}
+    assert restarts.ended(0.1) == FIRST_PAUSE
+    assert restarts.refused() == FIRST_PAUSE, "it was begun meanwhile"
+
+
 @given(st.lists(st.floats(0, 10 * STEADY), max_size=40))
 def test_pauses_are_bounded_and_only_ends_in_a_row_are_given_up(runs: list[float]) -> None:
     restarts = Restarts()

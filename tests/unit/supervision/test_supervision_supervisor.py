@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -50,6 +52,9 @@ os._exit(0)
 """
 
 
+SETTINGS = SupervisorSettings(count=2, metrics_address="127.0.0.1:0", health_address="127.0.0.1:0", overtime=30)
+
+
 def supervisor(folder: Path, count: int = 2, *, overtime: float = 30, hopeless: Sequence[int] = (3,)) -> Supervisor:
     program = folder / "program.py"
     program.write_text(PROGRAM)
@@ -57,11 +62,7 @@ def supervisor(folder: Path, count: int = 2, *, overtime: float = 30, hopeless: 
     def command(place: ProcessPlace) -> Sequence[str]:
         return [sys.executable, "-I", "-S", str(program), str(folder), str(place)]
 
-    settings = SupervisorSettings(
-        count=count, metrics_address="127.0.0.1:0", health_address="127.0.0.1:0", overtime=overtime,
-        hopeless=frozenset(hopeless),
-    )  # fmt: skip
-    return Supervisor(command, settings)
+    return Supervisor(command, replace(SETTINGS, count=count, overtime=overtime, hopeless=frozenset(hopeless)))
 
 
 def begun(folder: Path, number: int) -> int:
@@ -150,6 +151,35 @@ async def test_one_that_dies_is_begun_again_with_a_voice_and_a_number_and_the_ot
         assert pid_of(kept, 2) != second
         assert 'kopylite_child_restarts_total{child="2",process="parent"} 1.0\n' in (await get(kept, "/metrics"))[1]
     assert "process 2 has ended by SIGKILL after" in caplog.text
+
+
+async def test_one_that_cannot_be_begun_again_is_waited_for_and_the_others_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(restarts, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(restarts, "LONGEST_PAUSE", 0.01)
+    kept = supervisor(tmp_path)
+    async with running(kept):
+        await eventually(all_listen(kept), "all listen")
+        first = pid_of(kept, 1)
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+        try:
+            os.kill(pid_of(kept, 2), signal.SIGKILL)
+            await eventually(lambda: caplog.text.count("process 2 cannot be begun") > restarts.GIVE_UP, "it is tried")
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        await eventually(all_listen(kept), "it is back")
+        assert pid_of(kept, 1) == first
+    assert "tried again in 0 s: Too many open files" in caplog.text
+
+
+async def test_where_none_runs_and_none_can_be_begun_the_parent_ends(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    kept = Supervisor(lambda place: [str(tmp_path / "missing")], SETTINGS)
+    assert await kept.run() == os.EX_OSERR
+    assert "process 1 cannot be begun, and none runs: stopping: No such file or directory" in caplog.text
 
 
 async def test_what_is_wrong_with_the_command_ends_the_first_and_nobody_else_is_begun(tmp_path: Path) -> None:

@@ -149,6 +149,14 @@ def test_what_callers_trust_stays_in_the_bundle_until_it_is_over() -> None:
     assert joined(b"", both, BEGIN) == b""
 
 
+def test_replicas_of_two_authorities_write_a_bundle_once_and_do_not_fight_for_its_order() -> None:
+    mine, yours = (Authority.new(name, 300, BEGIN).certificate for name in ("mine", "yours"))
+    now = BEGIN + timedelta(days=1)
+    both = joined(mine, joined(yours, b"", now), now)
+    assert both == mine + yours
+    assert joined(yours, both, now) == joined(mine, both, now) == both
+
+
 def test_a_key_gets_to_no_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     if not hasattr(os, "memfd_create"):
         pytest.skip("this system has no files in memory")

@@ -24,6 +24,7 @@ from kopylite.serving.authority import CertificateAuthority
 from kopylite.testing import EmbeddedCluster
 from kopylite.webhooks import service as module
 from kopylite.webhooks.service import WebhookService, WebhookSettings
+from tests.operators import eventually
 from tests.unit.webhooks.test_webhooks_admission import Shop, review_of, shop
 
 
@@ -68,6 +69,27 @@ async def call(service: WebhookService, *trusted: CertificateAuthority) -> int:
         url = f"https://{service.server.address}/validate-example-com-v1-shop"
         async with session.post(url, data=review_of(shop()), headers={"Content-Type": "application/json"}) as response:
             return response.status
+
+
+async def test_credentials_that_cannot_be_read_for_a_while_end_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "RETRY_SECONDS", 0.02)
+    async with EmbeddedCluster(token="a-token") as cluster, anyio.create_task_group() as tasks:
+        token, kubeconfig = tmp_path / "token", tmp_path / "kubeconfig"
+        kubeconfig.write_text(cluster.kubeconfig.read_text().replace("token: a-token", f"tokenFile: {token}"))
+        token.write_text("a-token")
+        async with cluster.client(kubeconfig) as client:
+            token.unlink()
+            environment = Environment("shop", client, logger=logging.getLogger("shop"))
+            settings = WebhookSettings(address=Address("127.0.0.1", 0))
+            service = WebhookService([(App("shop"), environment)], settings, SYSTEM_CLOCK)
+            tasks.start_soon(service.run)
+            await eventually(lambda: "token cannot be read: No such file" in caplog.text, "it is told")
+            token.write_text("a-token")
+            await ready(service)
+            tasks.cancel_scope.cancel()
+    assert "webhooks are not served yet, and it is tried again" in caplog.text
 
 
 async def test_a_certificate_is_rotated_in_mid_traffic_and_a_bad_one_is_not_served(
