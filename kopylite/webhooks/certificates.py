@@ -91,6 +91,38 @@ def load_pair(context: ssl.SSLContext, pair: ServingPair) -> None:
             raise BadCertificate("certificate and key are unreadable, or do not belong together") from None
 
 
+def distrust(pair: ServingPair, host: str = "") -> str:
+    """Why a caller who trusts the bundle would not trust the chain at this moment; "": it would.
+
+    Found out by a handshake in memory, as the API server begins each call.
+
+    Args:
+        host: that the caller asks for; "": any, and where there is no bundle, whatever authority signed it.
+    """
+    server, client = new_context(), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    load_pair(server, pair)
+    client.check_hostname, client.hostname_checks_common_name = bool(host), False
+    client.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # as Go does: the bundle may have the certificate itself
+    try:
+        client.load_verify_locations(cadata=(pair.bundle or pair.chain).decode("ascii", "ignore"))
+    except ssl.SSLError:
+        return "the authority that callers are to trust is unreadable"
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ends = (
+        client.wrap_bio(to_client, to_server, server_hostname=host or None),
+        server.wrap_bio(to_server, to_client, server_side=True),
+    )
+    for _ in range(3):
+        for end in ends:
+            try:
+                end.do_handshake()
+            except ssl.SSLWantReadError:
+                continue
+            except ssl.SSLCertVerificationError as error:
+                return error.verify_message
+    return ""
+
+
 @contextmanager
 def _as_file(content: bytes) -> Iterator[str]:
     """The path of a file: the ssl module reads nothing else. In memory where the system has that: so no key gets to a

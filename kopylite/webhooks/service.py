@@ -28,6 +28,7 @@ from kopylite.webhooks.certificates import (
     SecretCertificates,
     ServingPair,
     check_pair,
+    distrust,
     joined,
     load_pair,
     new_context,
@@ -110,6 +111,7 @@ class _State:
     """What is not yet as it should be; None: all is well."""
 
     certificate: str | None = "the certificate has not been read yet"
+    distrust: str | None = None
     configuration: str | None = None
     told: set[str] = field(default_factory=set)
 
@@ -150,7 +152,7 @@ class WebhookService:
         self._endpoints: dict[str, list[HookEndpoint]] = {}
         self._context: ssl.SSLContext = new_context()
         self._pair: ServingPair | None = None
-        self._state = _State("the certificate has not been read yet", "not applied yet" if settings.manage else None)
+        self._state = _State(configuration="not applied yet" if settings.manage else None)
         self.handlers = self._handlers(owners)
         self.server = PostServer(
             settings.address, self.handlers, self._context, observe=observe, now=clock.monotonic,
@@ -159,14 +161,15 @@ class WebhookService:
         )  # fmt: skip
         self._registration = Registration(self._client, self._name, self._endpoints, self._converters)
         hosts = WebhookPlace(settings.namespace, self._name, settings.url).hosts
+        self._asked_for = hosts[0] if settings.manage else ""
         self._certificates = SecretCertificates(self._client.live, settings.namespace, f"{self._name}-certs", hosts)
         self._begun, self._ending = anyio.Event(), anyio.Event()
 
     def check(self) -> str | None:
         """Why webhooks cannot be called; None: they can."""
-        if self._state.certificate is not None and self._pair is None:
+        if self._pair is None:
             return self._state.certificate
-        return self._state.configuration if self.server.listening else "not listening"
+        return self._state.distrust or (self._state.configuration if self.server.listening else "not listening")
 
     async def run(self) -> None:
         """Serve until `end`.
@@ -270,7 +273,14 @@ class WebhookService:
             self._state.certificate = say(error)
             then = "the last one is still served" if self._pair else "webhooks are not served yet"
             self._tell(f"the certificate of the webhooks: {say(error)}; {then}, and it is tried again")
-        return self._pair is not None
+        if self._pair is None:
+            return False
+        problem = distrust(self._pair, self._asked_for)
+        self._state.distrust = f"the API server will not take the certificate: {problem}" if problem else None
+        if problem:
+            renew = "" if self._settings.certs == AUTO else f"; renew it in {self._settings.certs}"
+            self._tell(f"{self._state.distrust}{renew}. See {Trouble.WEBHOOK}")
+        return True
 
     async def _take(self, pair: ServingPair) -> None:
         """Serve with another pair; where its authority is another one, the API server is told first."""

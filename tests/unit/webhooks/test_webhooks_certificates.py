@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kopylite.client import Client
+from kopylite.clock import SYSTEM_CLOCK
 from kopylite.errors import Forbidden, Invalid
 from kopylite.objects import Unstructured
 from kopylite.serving.authority import Authority, CertificateAuthority
@@ -24,6 +25,7 @@ from kopylite.webhooks.certificates import (
     BadCertificate,
     SecretCertificates,
     ServingPair,
+    distrust,
     joined,
     load_pair,
     new_context,
@@ -112,6 +114,32 @@ def test_a_bad_pair_is_refused_and_its_key_is_not_shown(tmp_path: Path) -> None:
     (tmp_path / "tls.crt").write_bytes(one.certificate)
     (tmp_path / "tls.key").write_bytes(one.key)
     assert pair_in(tmp_path) == ServingPair(one.certificate, one.key)
+
+
+def test_what_callers_will_not_take_is_told_as_they_would() -> None:
+    authority, other = CertificateAuthority("one"), CertificateAuthority("other")
+    issued = authority.server(HOSTS)
+
+    def told(bundle: bytes = b"", host: str = "") -> str:
+        return distrust(ServingPair(issued.certificate, issued.key, bundle), host)
+
+    for bundle in (b"", authority.certificate, other.certificate + authority.certificate, issued.certificate):
+        assert told(bundle, HOSTS[0]) == told(bundle) == ""
+    assert "local issuer" in told(other.certificate, HOSTS[0])
+    assert "not valid for 'elsewhere.svc'" in told(authority.certificate, "elsewhere.svc")
+    assert "not valid for '192.0.2.1'" in told(authority.certificate, "192.0.2.1")
+    assert "unreadable" in told(b"-----BEGIN CERTIFICATE-----\xff", HOSTS[0])
+
+
+@pytest.mark.parametrize(("began", "problem"), [(-20, "expired"), (-5, ""), (5, "not yet valid")])
+def test_a_certificate_is_trusted_in_its_time(began: int, problem: str) -> None:
+    then = SYSTEM_CLOCK.now() + timedelta(days=began)
+    authority = Authority.new("one", 100, then - timedelta(days=50))
+    chain, key = authority.sign(HOSTS, 10, then)
+    for bundle in (authority.certificate, b""):
+        told = distrust(ServingPair(chain, key, bundle))
+        assert problem in told
+        assert bool(told) == bool(problem)
 
 
 @pytest.mark.parametrize("days", [-400, -2, 365, 3000])

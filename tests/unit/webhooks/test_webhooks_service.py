@@ -8,6 +8,7 @@ import logging
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from kopylite.manager.webhooks import webhook_service
 from kopylite.reconcile import Environment
 from kopylite.serving import Address
 from kopylite.serving.authority import CertificateAuthority
-from kopylite.testing import EmbeddedCluster
+from kopylite.testing import EmbeddedCluster, VirtualClock
 from kopylite.webhooks import service as module
 from kopylite.webhooks.service import WebhookService, WebhookSettings
 from tests.operators import eventually
@@ -116,6 +117,24 @@ async def test_a_certificate_is_rotated_in_mid_traffic_and_a_bad_one_is_not_serv
                     assert await call(service, old, new) == 200
         assert service.check() is None
     assert "PRIVATE" not in caplog.text
+
+
+async def test_a_certificate_that_has_expired_is_told_and_not_ready_until_it_is_renewed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "FOLDER_SECONDS", 0.02)
+    write(tmp_path, CertificateAuthority(days=1, clock=_TwoDaysAgo()))
+    async with serving(tmp_path) as service:
+        await eventually(lambda: service.server.listening, "it is served")
+        assert service.check() == "the API server will not take the certificate: certificate has expired"
+        write(tmp_path, CertificateAuthority())
+        await ready(service)
+    assert caplog.text.count(f"certificate has expired; renew it in {tmp_path}. See ") == 1
+
+
+class _TwoDaysAgo(VirtualClock):
+    def now(self) -> datetime:
+        return SYSTEM_CLOCK.now() - timedelta(days=2)
 
 
 async def test_a_folder_is_swapped_as_the_kubelet_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
