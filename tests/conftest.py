@@ -103,7 +103,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 # Where the event loop is what the code under test lives on. Elsewhere asyncio's own is enough.
-BOTH_LOOPS = ("tests/integration/", "tests/chaos/", *(f"tests/unit/{room}/" for room in RUNTIME))
+BOTH_LOOPS = (
+    "tests/integration/",
+    "tests/chaos/",
+    "tests/unit/serving/test_serving_door",
+    *(f"tests/unit/{room}/" for room in RUNTIME),
+)
 # One event loop is enough for what is about the answers of a server, or about processes with a loop of their own.
 ONE_LOOP = tuple(
     f"tests/integration/test_{name}"

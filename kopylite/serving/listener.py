@@ -11,9 +11,11 @@ from typing import Any, Self
 import anyio
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
+from anyio.abc import SocketAttribute
 
 from kopylite.errors import UsageError
 from kopylite.serving.address import Address
+from kopylite.serving.door import Door
 from kopylite.serving.protocol import QuietServer
 
 # Of a request's line and each of its headers; the number of headers.
@@ -30,6 +32,7 @@ class LimitedServer(QuietServer):
         respond: answers a request.
         refuse: answers what is no request; it gets the HTTP status.
         most: connections at the same time; beyond, the oldest goes on which nothing is being answered.
+        idle: of them, those on which nothing is being answered.
         settings: more of aiohttp's.
     """
 
@@ -39,6 +42,7 @@ class LimitedServer(QuietServer):
         refuse: Callable[[int], web.Response],
         *,
         most: int,
+        idle: int | None = None,
         **settings: Any,
     ) -> None:
         super().__init__(
@@ -48,6 +52,7 @@ class LimitedServer(QuietServer):
         self._respond = respond
         self._refuse = refuse
         self._most = most
+        self._most_idle = most if idle is None else idle
         # The oldest first.
         self._open: dict[RequestHandler, Any] = {}
         self._busy: set[RequestHandler] = set()
@@ -58,7 +63,7 @@ class LimitedServer(QuietServer):
     def connection_made(self, handler: RequestHandler, transport: Any) -> None:
         super().connection_made(handler, transport)
         self._open[handler] = transport
-        if len(self._open) > self._most:
+        if len(self._open) > self._most or len(self._open) - len(self._busy) > self._most_idle:
             idle = (one for one in self._open if one not in self._busy)
             self._open.pop(next(idle)).abort()
 
@@ -103,15 +108,16 @@ class Listener:
         self._wanted = address
         self._told = f"{setting}: " if setting else "", purpose, way_out
         self._tls = context
-        self._shared = shared or None
+        self._shared = shared
+        self._door: Door | None = None
+        self._address = address
         self._runner = web.ServerRunner(server, shutdown_timeout=grace)
         self.listening = False
 
     @property
     def address(self) -> Address:
         """Where it listens; the port that was taken if 0 was asked for. Only while it does."""
-        host, port = self._runner.addresses[0][:2]
-        return Address(host, port)
+        return self._address
 
     async def __aenter__(self) -> Self:
         """Listen.
@@ -121,8 +127,7 @@ class Listener:
         """
         await self._runner.setup()
         try:
-            host, port = self._wanted
-            await web.TCPSite(self._runner, host, port, ssl_context=self._tls, reuse_port=self._shared).start()
+            await self._listen()
         except OSError as error:
             await self._runner.cleanup()
             setting, purpose, way_out = self._told
@@ -132,9 +137,23 @@ class Listener:
         self.listening = True
         return self
 
+    async def _listen(self) -> None:
+        host, port = self._wanted
+        if self._tls is None:
+            await web.TCPSite(self._runner, host, port, reuse_port=self._shared or None).start()
+            self._address = Address(*self._runner.addresses[0][:2])
+            return
+        found = await anyio.create_tcp_listener(local_host=host, local_port=port, reuse_port=self._shared)
+        sockets = [one.extra(SocketAttribute.raw_socket) for one in found.listeners]
+        assert self._runner.server is not None, "it is set up"
+        self._door = await Door(sockets, self._tls, self._runner.server).__aenter__()
+        self._address = Address(*sockets[0].getsockname()[:2])
+
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.listening = False
+        if self._door is not None:
+            await self._door.__aexit__(None, None, None)
         with anyio.CancelScope(shield=True):
             await self._runner.cleanup()

@@ -24,6 +24,8 @@ MAX_BODY = 7 * 1024 * 1024
 IDLE_SECONDS = 300.0
 # An API server has one for each call in progress, and lets no more than some hundred requests in at a time.
 MAX_CONNECTIONS = 1000
+# It keeps 25 for later calls. Each takes 300 KiB with TLS of asyncio.
+MAX_IDLE = 256
 # How long the calls in progress may go on at the end: the longest that a webhook may take.
 SHUTDOWN_SECONDS = 30.0
 # Where the caller does not say how long it waits.
@@ -74,8 +76,9 @@ class PostServer(Listener):
         self._last = False
         self.in_flight: dict[str, int] = dict.fromkeys(handlers, 0)
         server = LimitedServer(
-            self._respond, _refusal, most=MAX_CONNECTIONS, keepalive_timeout=IDLE_SECONDS, auto_decompress=False
-        )
+            self._respond, _refusal, most=MAX_CONNECTIONS, idle=MAX_IDLE, keepalive_timeout=IDLE_SECONDS,
+            auto_decompress=False,
+        )  # fmt: skip
         super().__init__(
             address, server, purpose="for webhooks", setting=setting, grace=SHUTDOWN_SECONDS, context=context,
             way_out="port 0 takes a free one", shared=shared,

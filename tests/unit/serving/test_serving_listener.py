@@ -14,13 +14,13 @@ from kopylite.serving.listener import LimitedServer, Listener
 HERE = Address("127.0.0.1", 0)
 
 
-def listener(address: Address = HERE, most: int = 10) -> Listener:
+def listener(address: Address = HERE, most: int = 10, idle: int | None = None) -> Listener:
     async def respond(request: web.BaseRequest) -> web.Response:
         if request.path == "/slow":
             await anyio.sleep(0.3)
         return web.Response(text="done")
 
-    server = LimitedServer(respond, lambda status: web.Response(status=status, text="no"), most=most)
+    server = LimitedServer(respond, lambda status: web.Response(status=status, text="no"), most=most, idle=idle)
     return Listener(address, server, purpose="for tests", setting="--here", way_out="take another", grace=1)
 
 
@@ -33,8 +33,11 @@ async def test_a_taken_port_is_told_with_the_setting_and_the_way_out() -> None:
     assert str(caught.value).endswith("for tests: the port is taken by another process (take another)")
 
 
-async def test_beyond_the_most_connections_an_idle_one_goes_and_none_that_is_answered() -> None:
-    async with listener(most=2) as running:
+@pytest.mark.parametrize(("most", "most_idle"), [(2, None), (100, 1)])
+async def test_beyond_the_most_connections_an_idle_one_goes_and_none_that_is_answered(
+    most: int, most_idle: int | None
+) -> None:
+    async with listener(most=most, idle=most_idle) as running:
         answers: list[str] = []
 
         async def slow() -> None:
