@@ -31,9 +31,32 @@ def json_schema_of(cls: type[BaseModel]) -> dict[str, Any]:
     if blamed := _unwritable_default(cls):
         raise RegistrationError(f"{cls.__name__}: the default of {' '.join(blamed)}")
     try:
-        return _Generator(by_alias=True).generate(codec_of(cls).schema, mode="validation")
+        document = _Generator(by_alias=True).generate(codec_of(cls).schema, mode="validation")
     except PydanticInvalidForJsonSchema as error:
         raise RegistrationError(f"{cls.__name__} has a field that has no JSON form: {error.message}") from error
+    except KeyError as error:
+        raise RegistrationError(
+            f"{cls.__name__}: a json_schema_extra has a $ref to {error}, which is nowhere"
+        ) from error
+    unwrapped: dict[str, Any] = _unwrapped(document)
+    return unwrapped
+
+
+class _Default:
+    """A default that is a map or a list. Pydantic takes a key `$ref` in one for a reference, so it does not see it."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+def _unwrapped(node: Any) -> Any:
+    if isinstance(node, dict):
+        return {key: _unwrapped(value) for key, value in node.items()}
+    if isinstance(node, list):
+        return [_unwrapped(value) for value in node]
+    return node.value if isinstance(node, _Default) else node
 
 
 class _Generator(GenerateJsonSchema):
@@ -97,7 +120,8 @@ class _Generator(GenerateJsonSchema):
         return result
 
     def encode_default(self, dft: Any) -> Any:
-        return _wire_value(dft)
+        value = _wire_value(dft)
+        return _Default(value) if isinstance(value, (dict, list)) else value
 
 
 # Limits that a schema can say of numbers and texts only.

@@ -201,12 +201,25 @@ class SchemaBuilder:
                 self.warn(path, problem or "the server does not check which item of the tuple is where")
         else:
             schema["items"] = _null_or_enum(self.build(items, f"{path}[]"))
-        if node.get("uniqueItems"):
-            schema.setdefault("x-kubernetes-list-type", "set")
-            if schema["items"].get("type") == "object":
-                schema["items"].setdefault("x-kubernetes-map-type", "atomic")
-            elif schema["items"].get("type") == "array":
-                schema["items"].setdefault("x-kubernetes-list-type", "atomic")
+        marked = node.get("x-kubernetes-list-type") == "set"
+        if marked or node.get("uniqueItems"):
+            self._make_set(schema, path, marked=marked)
+
+    def _make_set(self, schema: Schema, path: str, *, marked: bool) -> None:
+        items = schema["items"]
+        if items.get("nullable"):
+            if marked:
+                raise RegistrationError(
+                    f"{self._title}{path}: the items of a list_set may not be null, as those of a list[Any] or a "
+                    "list[T | None] are; give them one type, or leave list_set out"
+                )
+            self.warn(path, "the server does not check that items are different, since they may be null")
+            return
+        schema.setdefault("x-kubernetes-list-type", "set")
+        if items.get("type") == "object":
+            items.setdefault("x-kubernetes-map-type", "atomic")
+        elif items.get("type") == "array":
+            items.setdefault("x-kubernetes-list-type", "atomic")
 
     def _check_values(self, schema: Schema, path: str) -> None:
         for bound, limit in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):

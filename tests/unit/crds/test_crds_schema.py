@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, PastDate, RootModel, create_m
 from kopylite.crds import SchemaWarning
 from kopylite.crds.schema import schema_of
 from kopylite.errors import RegistrationError
-from kopylite.objects import Mark, Rule, list_map
+from kopylite.objects import Mark, Rule, list_map, list_set
 from tests.zoo import LOOSE, ZOO, spec_schemas
 
 EXPECTED = Path(__file__).parent / "zoo.yaml"
@@ -171,6 +171,22 @@ def test_the_items_of_a_set_are_merged_as_wholes() -> None:
 
     assert field(set[Point])["items"]["x-kubernetes-map-type"] == "atomic"
     assert field(set[tuple[int, ...]])["items"]["x-kubernetes-list-type"] == "atomic"
+    assert field(Annotated[list[Point], list_set])["items"]["x-kubernetes-map-type"] == "atomic"
+
+
+@pytest.mark.parametrize("item", [Any, str | None])
+def test_a_set_whose_items_may_be_null_is_none_to_the_server(item: Any) -> None:
+    with pytest.raises(RegistrationError, match=r"Spec\.value: the items of a list_set may not be null"):
+        field(Annotated[list[item], list_set])
+    with pytest.warns(SchemaWarning, match="does not check that items are different"):
+        assert "x-kubernetes-list-type" not in field(set[item])
+
+
+def test_a_default_is_a_value_whatever_keys_it_has() -> None:
+    default = {"$ref": "#/$defs/Nothing", "allOf": [{"$ref": 1}], "properties": {}}
+    assert schema_of(spec(value=(dict[str, Any], default)))["properties"]["value"]["default"] == default
+    with pytest.raises(RegistrationError, match=r"Spec: a json_schema_extra has a \$ref to '#/\$defs/Nothing'"):
+        field(Annotated[str, Mark({"not": {"$ref": "#/$defs/Nothing"}})])
 
 
 def test_what_a_user_says_in_json_schema_is_understood() -> None:
