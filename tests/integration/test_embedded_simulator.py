@@ -194,12 +194,14 @@ def test_a_rollout_that_takes_too_long_is_given_up_and_may_still_end() -> None:
     assert 3600 <= seen["True", "NewReplicaSetAvailable"] <= 3620
 
 
+TEMPLATE = {
+    "metadata": {"name": "data"},
+    "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+}
+
+
 async def test_a_stateful_set_counts_its_pods_and_keeps_their_claims(client: Client) -> None:
-    claim = {
-        "metadata": {"name": "data"},
-        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
-    }
-    await client.create(workload("StatefulSet", "db", replicas=3, serviceName="db", volumeClaimTemplates=[claim]))
+    await client.create(workload("StatefulSet", "db", replicas=3, serviceName="db", volumeClaimTemplates=[TEMPLATE]))
 
     async def ready(count: int, image: str = "nginx:1") -> bool:
         now = await get(client, STATEFUL_SET, "db")
@@ -225,6 +227,40 @@ async def test_a_stateful_set_counts_its_pods_and_keeps_their_claims(client: Cli
     assert sorted(claim.name for claim in await client.list(CLAIM, namespace="default")) == [
         "data-db-0", "data-db-1", "data-db-2",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("deleted", ["Delete", "Retain"])
+@pytest.mark.parametrize("scaled", ["Delete", "Retain"])
+async def test_claims_go_or_stay_as_their_stateful_set_says(client: Client, deleted: str, scaled: str) -> None:
+    policy = {"whenDeleted": deleted, "whenScaled": scaled}
+    stateful_set = workload("StatefulSet", "db", replicas=2, ordinals={"start": 5}, volumeClaimTemplates=[TEMPLATE])
+    stateful_set["spec"]["persistentVolumeClaimRetentionPolicy"] = policy
+    await client.create(stateful_set)
+
+    async def owners() -> dict[str, list[str]]:
+        claims = await client.list(CLAIM, namespace="default")
+        return {one.name: [ref.kind for ref in one.owner_references] for one in claims}
+
+    async def become(wanted: dict[str, list[str]], pods: int) -> None:
+        async def reached() -> bool:
+            there = [pod for pod in await pods_of(client, "db") if pod.deletion_timestamp is None]
+            return len(there) == pods and await owners() == wanted
+
+        await eventually(reached, f"there were {pods} pods and claims {wanted}")
+
+    owned = ["StatefulSet"] if deleted == "Delete" else []
+    await become({"data-db-5": owned, "data-db-6": owned}, pods=2)
+    await client.patch(STATEFUL_SET, "db", {"spec": {"replicas": 1}}, namespace="default")
+    left = {"data-db-5": owned} | ({"data-db-6": owned} if scaled == "Retain" else {})
+    await become(left, pods=1)
+    patch = {"spec": {"persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain"}}}
+    await client.patch(STATEFUL_SET, "db", patch, namespace="default")
+    await become({**left, "data-db-5": []}, pods=1)
+    patch["spec"]["persistentVolumeClaimRetentionPolicy"]["whenDeleted"] = deleted
+    await client.patch(STATEFUL_SET, "db", patch, namespace="default")
+    await become(left, pods=1)
+    await client.delete(STATEFUL_SET, "db", namespace="default")
+    await become({} if deleted == "Delete" else left, pods=0)
 
 
 async def test_a_daemon_set_has_a_pod_on_each_node(client: Client) -> None:

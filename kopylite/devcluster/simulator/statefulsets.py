@@ -19,6 +19,7 @@ from kopylite.devcluster.simulator.workloads import (
     is_ready,
     write_status,
 )
+from kopylite.objects import set_owner
 
 app = App("statefulset-controller")
 
@@ -46,7 +47,11 @@ async def reconcile(ctx: Context, request: Request) -> Result | None:
 async def _step(ctx: Context, stateful_set: Unstructured, pods: dict[int, Unstructured], update: str) -> None:
     spec = stateful_set["spec"]
     one_by_one = spec.get("podManagementPolicy") != "Parallel"
-    for ordinal in range(spec["replicas"]):
+    first = (spec.get("ordinals") or {}).get("start", 0)
+    wanted = range(first, first + spec["replicas"])
+    for ordinal, known in pods.items():
+        await _own_claims(ctx, stateful_set, known, condemned=ordinal not in wanted)
+    for ordinal in wanted:
         pod = pods.get(ordinal)
         if pod is None:
             await _create(ctx, stateful_set, ordinal, update)
@@ -54,21 +59,23 @@ async def _step(ctx: Context, stateful_set: Unstructured, pods: dict[int, Unstru
             await ctx.client.delete(pod)
         if one_by_one and (pod is None or not is_active(pod) or not is_ready(pod)):
             return
-    for ordinal in sorted((number for number in pods if number >= spec["replicas"]), reverse=True):
+    for ordinal in sorted((number for number in pods if number not in wanted), reverse=True):
         if is_active(pods[ordinal]):
             await _delete(ctx, stateful_set, pods[ordinal])
         if one_by_one:
             return
-    await _roll(ctx, stateful_set, pods, update)
+    await _roll(ctx, stateful_set, pods, first, update)
 
 
-async def _roll(ctx: Context, stateful_set: Unstructured, pods: dict[int, Unstructured], update: str) -> None:
+async def _roll(
+    ctx: Context, stateful_set: Unstructured, pods: dict[int, Unstructured], first: int, update: str
+) -> None:
     """Replace the highest pod of another revision, when all above it are well."""
     strategy = stateful_set["spec"].get("updateStrategy", {})
     if strategy.get("type") == "OnDelete":
         return
     partition = strategy.get("rollingUpdate", {}).get("partition", 0)
-    for ordinal in sorted((number for number in pods if number >= partition), reverse=True):
+    for ordinal in sorted((number for number in pods if number >= first + partition), reverse=True):
         pod = pods[ordinal]
         if is_active(pod) and pod.labels.get(REVISION_LABEL) != update:
             await _delete(ctx, stateful_set, pod)
@@ -100,7 +107,7 @@ async def _create(ctx: Context, stateful_set: Unstructured, ordinal: int, update
 
 
 async def _claim(ctx: Context, stateful_set: Unstructured, template: dict[str, Any], pod: str) -> dict[str, Any]:
-    """The volume for a claim template; its claim outlives pod and StatefulSet."""
+    """The volume for a claim template; its claim outlives the pod."""
     volume = template["metadata"]["name"]
     name = f"{volume}-{pod}"
 
@@ -108,9 +115,35 @@ async def _claim(ctx: Context, stateful_set: Unstructured, template: dict[str, A
         if not claim.resource_version:
             claim["metadata"]["labels"] = dict(stateful_set["spec"]["selector"].get("matchLabels", {}))
             claim["spec"] = template["spec"]
+            if _goes(stateful_set, "whenDeleted"):
+                set_owner(stateful_set, claim)
 
     await ctx.client.create_or_update(CLAIM, name, mutate, namespace=stateful_set.namespace)
     return {"name": volume, "persistentVolumeClaim": {"claimName": name}}
+
+
+async def _own_claims(ctx: Context, stateful_set: Unstructured, pod: Unstructured, *, condemned: bool) -> None:
+    """Have the claims of a pod go with the StatefulSet, or with a pod that it is to have no more, or stay."""
+    owner = stateful_set if _goes(stateful_set, "whenDeleted") else None
+    if condemned and _goes(stateful_set, "whenScaled"):
+        owner = pod
+    ours = {stateful_set.uid, pod.uid}
+    for template in stateful_set["spec"].get("volumeClaimTemplates") or []:
+        claim = await ctx.client.find(CLAIM, f"{template['metadata']['name']}-{pod.name}", namespace=pod.namespace)
+        if claim is None or any(ref.controller and ref.uid not in ours for ref in claim.owner_references):
+            continue  # it is somebody else's
+        if {ref.uid for ref in claim.owner_references} & ours == ({owner.uid} if owner is not None else set()):
+            continue
+        references = claim.metadata.get("ownerReferences") or []
+        claim["metadata"]["ownerReferences"] = [ref for ref in references if ref["uid"] not in ours]
+        if owner is not None:
+            set_owner(owner, claim)
+        await ctx.client.update(claim)
+
+
+def _goes(stateful_set: Unstructured, when: str) -> bool:
+    """Whether claims are to go, `whenDeleted` or `whenScaled`."""
+    return (stateful_set["spec"].get("persistentVolumeClaimRetentionPolicy") or {}).get(when) == "Delete"
 
 
 async def _delete(ctx: Context, stateful_set: Unstructured, pod: Unstructured) -> None:
