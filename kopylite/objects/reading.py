@@ -100,5 +100,6 @@ def _named(model: Any) -> Iterator[tuple[str, Any]]:
     fields = type(model).model_fields
     for name, inner in model.__dict__.items():
         if name in fields:
-            yield fields[name].serialization_alias or camel(name), inner
+            alias = fields[name].serialization_alias
+            yield camel(name) if alias is None else alias, inner
     yield from (model.model_extra or {}).items()

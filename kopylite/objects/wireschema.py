@@ -198,7 +198,7 @@ def _check_fields(owner: str, fields: dict[str, dict[str, Any]]) -> None:
     for name, field in fields.items():
         if field.get("type") not in _FIELD_TYPES:
             continue
-        read, written = _names_read(name, field), field.get("serialization_alias") or name
+        read, written = _names_read(name, field), field.get("serialization_alias", name)
         if field.get("serialization_exclude"):
             raise RegistrationError(
                 f"{owner}.{name} is read and, with exclude=True, never written: what an object holds there would be "

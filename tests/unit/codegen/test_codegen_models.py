@@ -315,13 +315,18 @@ def test_a_limit_that_no_whole_number_can_have_is_left_to_the_server() -> None:
     assert properties["spec"]["properties"]["odd"].items() >= odd.items()
 
 
-@pytest.mark.parametrize("names", [("fooBar", "foo_bar"), ("foo_bar", "fooBar"), ("FooBar", "foo_bar", "foo-bar")])
+@pytest.mark.parametrize(
+    "names",
+    [("fooBar", "foo_bar"), ("foo_bar", "fooBar"), ("FooBar", "foo_bar", "foo-bar"), ("",), ("", "-", "field", "$")],
+)
 def test_a_field_is_not_called_as_another_one_is_on_the_wire(names: tuple[str, ...]) -> None:
     spec = {"type": "object", "properties": {name: {"type": "string"} for name in names}}
     adapter = adapter_of(load(models_of(crd(spec)))["Thing"])
     document = {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "a"}}
     document["spec"] = {name: f"of {name}" for name in names}
-    assert adapter.encode(adapter.decode(json.dumps(document).encode())) == document
+    thing = adapter.decode(json.dumps(document).encode())
+    assert adapter.encode(thing) == document
+    assert adapter.encode(type(thing)(metadata={"name": "a"}, spec=thing.spec)) == document
 
 
 def test_a_default_may_hold_null_in_a_list_or_map() -> None:
