@@ -1,7 +1,8 @@
 """KnownSecrets: values that are known to be secret, remembered by their hashes, and found again in any text.
 
-A value is looked for as it is, and as it stands in base64, JSON of Python and of Go, JSON within JSON, a repr of its
-text or bytes, and a URL. Of what is shorter than six characters nothing is remembered: it would be found everywhere.
+A value is looked for as it is, and as it stands in base64, hex, JSON of Python and of Go, JSON within JSON, a repr
+of its text or bytes, and a URL. Of what is shorter than six characters nothing is remembered: it would be found
+everywhere.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ import msgspec
 from kopylite.redaction.patterns import MARK, is_secret_name
 
 MIN_LENGTH = 6
-# Forms of values; an operator that reads a thousand Secrets of four keys has about 10,000. The oldest go first.
-LIMIT = 50_000
+# Forms of values; an operator that reads a thousand Secrets of four keys has about 20,000. The oldest go first.
+LIMIT = 100_000
 # Values beyond this are files; of those, each line is remembered too.
 MAX_LINES = 400
 # Bounds the work for each character of a text, whatever values there are.
@@ -66,9 +67,10 @@ class KnownSecrets:
                 return
         metadata = secret.get("metadata")
         names = [metadata.get("name"), metadata.get("namespace")] if isinstance(metadata, Mapping) else []
-        for value in _values(secret):
+        for value, coded in _values(secret):
             if value not in names:
-                self.remember(value)
+                for form in _forms(value, coded=coded):
+                    self._add(form)
 
     def redact(self, text: str) -> str:
         """The text without the known values."""
@@ -112,28 +114,29 @@ class KnownSecrets:
             del self._lengths[head]
 
 
-def _values(secret: Mapping[str, Any]) -> Iterator[str]:
+def _values(secret: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
+    """Each value, and whether it is a code of another one."""
     for section in ("data", "stringData"):
         entries = secret.get(section)
         for key, value in entries.items() if isinstance(entries, Mapping) else ():
             if not isinstance(value, str) or key in _PUBLIC_KEYS:
                 continue
             if section == "stringData":
-                yield value
+                yield value, False
                 continue
-            yield value
+            yield value, True
             try:
                 plain = base64.b64decode(value, validate=True)
             except ValueError:
                 continue
             try:
-                yield plain.decode()
+                yield plain.decode(), False
             except ValueError:
-                yield repr(plain)[2:-1]
+                yield from ((code, True) for code in (*_in_base64_or_repr(plain), *_in_hex(plain)))
 
 
-def _forms(value: str) -> Iterator[str]:
-    """The forms that a value may stand in, each once."""
+def _forms(value: str, *, coded: bool = False) -> Iterator[str]:
+    """The forms that a value may stand in, each once. Nobody writes the hex of a code, and `LIMIT` has an end."""
     values = {value, value.strip()}
     if "\n" in value:
         values |= {line.strip() for line in value.splitlines()[:MAX_LINES]}
@@ -148,10 +151,19 @@ def _forms(value: str) -> Iterator[str]:
             content = plain.encode()
         except UnicodeEncodeError:
             continue
-        coded = base64.b64encode(content).decode().rstrip("=")
-        forms |= {coded, coded.translate(_URL_SAFE), repr(content)[2:-1]}
+        forms |= {*_in_base64_or_repr(content), *(() if coded else _in_hex(content))}
         forms |= {quote(plain, safe=""), quote(plain), quote_plus(plain)}
     yield from (form for form in forms if len(form) >= MIN_LENGTH)
+
+
+def _in_base64_or_repr(content: bytes) -> tuple[str, ...]:
+    """Bytes in base64, and in a repr."""
+    code = base64.b64encode(content).decode().rstrip("=")
+    return code, code.translate(_URL_SAFE), repr(content)[2:-1]
+
+
+def _in_hex(content: bytes) -> tuple[str, ...]:
+    return content.hex(), content.hex().upper()
 
 
 def _in_json(text: str) -> Iterator[str]:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import base64
 import json
 import logging
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote, quote_plus
 
@@ -61,6 +62,7 @@ def in_go(text: str) -> str:
         lambda value: json.dumps(value, ensure_ascii=False), lambda value: json.dumps(json.dumps(value)), in_go,
         lambda value: json.dumps(in_go(value), ensure_ascii=False), ascii, lambda value: repr(value.encode()),
         quote, quote_plus, lambda value: base64.urlsafe_b64encode(value.encode()).decode().rstrip("="),
+        lambda value: value.encode().hex(), lambda value: value.encode().hex().upper(),
     ],
 )  # fmt: skip
 def test_each_way_to_write_a_value_is_known(value: str, written: Any) -> None:
@@ -73,6 +75,16 @@ def test_bytes_that_are_no_text_are_known_in_a_repr() -> None:
     secrets, key = KnownSecrets(), bytes(range(200, 232))
     secrets.remember_secret(secret(key=base64.b64encode(key).decode()))
     assert secrets.redact(f"the key is {key!r}") == f"the key is b'{MARK}'"
+    assert secrets.redact(json.dumps(f"the key is {key!r}")) == f"\"the key is b'{MARK}'\""
+
+
+@pytest.mark.parametrize("code", [bytes.hex, base64.b64encode, base64.urlsafe_b64encode])
+def test_bytes_that_are_no_text_are_known_in_each_code(code: Callable[[bytes], str | bytes]) -> None:
+    secrets, key = KnownSecrets(), bytes(range(200, 220))
+    secrets.remember_secret(secret(key=base64.b64encode(key).decode()))
+    coded = code(key)
+    written = (coded if isinstance(coded, str) else coded.decode()).rstrip("=")
+    assert secrets.redact(f"the key is {written}.") == f"the key is {MARK}."
 
 
 @given(st.lists(st.text(min_size=1), max_size=5), st.text())
