@@ -23,7 +23,7 @@ from kopylite.apiserver.world import Call, World, object_in
 from kopylite.apiserver.writes.decoding import check_namespace_matches, read_typed, typed
 from kopylite.apiserver.writes.metadata import timestamp
 from kopylite.apiserver.writes.patches import APPLY_PATCH, applied_config, checked_form, patch_function
-from kopylite.apiserver.writes.writer import PATCH_RETRIES, UpdatePolicy, Writer, check_name
+from kopylite.apiserver.writes.writer import PATCH_RETRIES, UpdatePolicy, Writer, check_name, conflict
 from kopylite.errors import ApiError, BadRequest, InternalError, NotFound
 
 _META_KEYS = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
@@ -80,7 +80,8 @@ class ScaleEndpoint:
     async def _apply(self, call: Call, paths: ScalePaths) -> Response:
         options = write_options(call.request, "PatchOptions", apply=True)
         config = applied_config(replace(call, resource=_SCALE))
-        check_name(call, config)
+        if "name" in config["metadata"]:  # else it is that of what is stored, to which this is merged
+            check_name(call, config)
         if call.resource.custom:
             raise _apply_refused()
 
@@ -96,9 +97,7 @@ class ScaleEndpoint:
             obj = copy.deepcopy(live)
             _set(obj, paths.spec_replicas, checked_replicas(call, typed(wanted, _SCALE_TYPE)))
             obj["metadata"]["managedFields"] = owners
-            obj["metadata"]["resourceVersion"] = (
-                config["metadata"].get("resourceVersion") or live["metadata"]["resourceVersion"]
-            )
+            obj["metadata"] |= _preconditions(call, config["metadata"], live)
             return obj
 
         policy = UpdatePolicy(PATCH_RETRIES, patch=True, managed=True)
@@ -113,10 +112,8 @@ class ScaleEndpoint:
             wanted = typed(change(scale_of(call.resource, paths, live, strict=False)), _SCALE_TYPE)
             obj = copy.deepcopy(live)
             _set(obj, paths.spec_replicas, checked_replicas(call, wanted))
-            version = (wanted.get("metadata") or {}).get("resourceVersion")
-            obj["metadata"]["resourceVersion"] = version or live["metadata"]["resourceVersion"]
-            uid = (wanted.get("metadata") or {}).get("uid")
-            obj["metadata"]["uid"] = uid or live["metadata"]["uid"]
+            metadata = wanted.get("metadata") or {}
+            obj["metadata"] |= _preconditions(call, metadata, live) if retries else _identity(metadata, live)
             _own_replicas(call, paths.spec_replicas, obj, live, options.field_manager)
             return obj
 
@@ -207,6 +204,20 @@ def _check_kind(given: dict[str, Any]) -> None:
         raise BadRequest(f'{kind} in version "v1" cannot be handled as a Scale: {reason}')
 
 
+def _identity(metadata: dict[str, Any], live: dict[str, Any]) -> dict[str, Any]:
+    """Of which object a Scale says to be, in which version."""
+    return {name: metadata.get(name) or live["metadata"][name] for name in ("uid", "resourceVersion")}
+
+
+def _preconditions(call: Call, metadata: dict[str, Any], live: dict[str, Any]) -> dict[str, Any]:
+    """The same of a patch, which upstream compares itself; of a custom resource it never looks at the uid."""
+    found, uid = _identity(metadata, live), live["metadata"]["uid"]
+    if found["uid"] != uid and not call.resource.custom:
+        text = f"Precondition failed: UID in precondition: {found['uid']}, UID in object meta: {uid}"
+        raise conflict(call, text, kind=f"{call.resource.plural}/scale")
+    return {**found, "uid": uid}
+
+
 def checked_replicas(call: Call, scale: dict[str, Any]) -> int:
     """spec.replicas of a Scale. Raises BadRequest or Invalid."""
     replicas = (scale.get("spec") or {}).get("replicas")
@@ -235,7 +246,7 @@ def scale_of(resource: Resource, paths: ScalePaths, obj: dict[str, Any], *, stri
     if selector:
         status["selector"] = selector
     metadata = {key: obj["metadata"][key] for key in _META_KEYS if key in obj["metadata"]}
-    spec = {} if replicas is None else {"replicas": replicas}
+    spec = {"replicas": replicas} if replicas else {}  # Go leaves out a 0 of `omitempty`
     head = {"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata}
     return {**head, "spec": spec, "status": status}
 

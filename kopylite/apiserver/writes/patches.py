@@ -184,7 +184,9 @@ def applied_config(call: Call) -> dict[str, Any]:
     if (config.get("apiVersion"), config.get("kind")) != (resource.api_version, resource.kind):
         group, _, version = str(config.get("apiVersion") or "").rpartition("/")
         raise BadRequest(f"invalid object type: {group}/{version}, Kind={config.get('kind') or ''}")
-    metadata = config.setdefault("metadata", {})
+    if config.get("metadata") is None:
+        config["metadata"] = {}
+    metadata = config["metadata"]
     if not isinstance(metadata, dict):
         raise BadRequest("metadata is no object")
     if metadata.get("managedFields"):
