@@ -79,7 +79,7 @@ class ServerParts:
 
     def __init__(self, world: World, access: AccessOptions, *, is_ready: Callable[[], bool]) -> None:
         self.world = world
-        context = StrategyContext(world.clock, self._objects)
+        context = StrategyContext(world.clock, self._objects, world.unfinished.of)
         for resource in builtin_resources(context):
             resource.columns = resource.columns or columns_of(resource.storage)
             if resource.storage == CRD_STORAGE:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -102,6 +103,25 @@ _MAX_CONVERTED = 10_000
 _MOST_CORRUPT = 100
 
 
+class Unfinished:
+    """Objects whose writes are between the strategy and the store, where webhooks are waited for."""
+
+    def __init__(self) -> None:
+        self._objects: dict[str, dict[int, dict[str, Any]]] = {}
+
+    def of(self, storage: str) -> Iterable[dict[str, Any]]:
+        return list(self._objects.get(storage, {}).values())
+
+    @contextmanager
+    def holding(self, storage: str, obj: dict[str, Any]) -> Iterator[None]:
+        held = self._objects.setdefault(storage, {})
+        held[id(obj)] = obj
+        try:
+            yield
+        finally:
+            del held[id(obj)]
+
+
 @dataclass(slots=True)
 class World:
     """Objects, kinds, time, hooks.
@@ -112,6 +132,7 @@ class World:
         validating: plug-ins that may only refuse (raise ApiError); after validation.
         convert: asks the conversion webhooks of CRDs.
         counts_quotas: somebody keeps the status of quotas at what their namespaces use.
+        unfinished: what is being written, so that what the server assigns is assigned once.
         first_generation: of new objects; tests that look who copies it choose another one.
     """
 
@@ -124,6 +145,7 @@ class World:
     validating: list[Callable[[Admission], Awaitable[None]]] = field(default_factory=list)
     convert: Convert | None = None
     counts_quotas: bool = False
+    unfinished: Unfinished = field(default_factory=Unfinished)
     first_generation: int = 1
 
     async def prepare(self, resource: Resource, records: Iterable[StoredObject]) -> None:

@@ -91,7 +91,8 @@ def _allocate(service: Object, context: StrategyContext) -> None:
     ports = [p for p in spec.get("ports") or () if "nodePort" not in p] if _gets_node_ports(spec) else []
     wants_check = _needs_health_check(spec) and "healthCheckNodePort" not in spec
     if wants_ip or ports or wants_check:
-        others = [s["spec"] for s in context.objects("services") if s["metadata"].get("uid") != metadata.get("uid")]
+        services = [*context.objects("services"), *context.unfinished("services")]
+        others = [s["spec"] for s in services if s["metadata"].get("uid") != metadata.get("uid")]
         seed = int.from_bytes(hashlib.sha256(str(metadata.get("uid", "")).encode()).digest()[:8], "big")
         if wants_ip:
             spec["clusterIP"] = _free_ip({o.get("clusterIP") for o in others}, seed)

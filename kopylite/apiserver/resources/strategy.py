@@ -23,10 +23,12 @@ class StrategyContext:
     Args:
         clock: time and randomness.
         objects: all stored objects of a storage name, decoded; e.g. `objects("services")`.
+        unfinished: those that are being written and not stored yet; what they were assigned is taken.
     """
 
     clock: Clock
     objects: Callable[[str], Iterable[dict[str, Any]]]
+    unfinished: Callable[[str], Iterable[dict[str, Any]]] = lambda storage: ()
 
 
 class Strategy(Protocol):

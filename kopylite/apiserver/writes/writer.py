@@ -108,29 +108,34 @@ class Writer:
         if metadata.get("generateName") and not metadata.get("name"):
             metadata["name"] = meta.generated_name(metadata["generateName"], world.clock)
         call.warnings.extend(meta.drop_duplicate_owners(metadata))
-        strategy.prepare_create(obj)
+        with world.unfinished.holding(resource.storage, obj):
+            strategy.prepare_create(obj)
 
-        def judge() -> list[str]:
-            errors = meta.create_errors(metadata, strategy.name_errors, plain_finalizers=_plain_finalizers(resource))
-            _refuse(call, obj, errors + strategy.validate_create(obj))
-            return strategy.warnings(obj, None)
+            def judge() -> list[str]:
+                errors = meta.create_errors(
+                    metadata, strategy.name_errors, plain_finalizers=_plain_finalizers(resource)
+                )
+                _refuse(call, obj, errors + strategy.validate_create(obj))
+                return strategy.warnings(obj, None)
 
-        call.warnings.extend(await aside(judge, size))
-        await self._validate(Admission(call, "CREATE", obj, None, options.dry_run))
-        key = store_key(resource, namespace, metadata["name"])
-        present = world.store.get(resource.storage, key)
-        if present is not None:
-            raise AlreadyStored(present)
-        if _is_version(version_given) and not options.dry_run:
-            raise InternalError("resourceVersion should not be set on objects to be created", reason="")
-        if options.dry_run:
-            # Nothing is stored that would have a version, so the one that was sent stays.
-            metadata.update({"resourceVersion": version_given} if version_given else {})
-            return Written(msgspec.json.encode(_finished(call, obj)), created=True)
-        shape, obj = await self._as_stored(resource, _finished(call, obj))
-        fields = selectable_fields(shape, obj)
-        record = world.store.create(resource.storage, key, obj, encoding_version=shape.encoding_version, fields=fields)
-        return Written(await self._shown(resource, shape, record), created=True)
+            call.warnings.extend(await aside(judge, size))
+            await self._validate(Admission(call, "CREATE", obj, None, options.dry_run))
+            key = store_key(resource, namespace, metadata["name"])
+            present = world.store.get(resource.storage, key)
+            if present is not None:
+                raise AlreadyStored(present)
+            if _is_version(version_given) and not options.dry_run:
+                raise InternalError("resourceVersion should not be set on objects to be created", reason="")
+            if options.dry_run:
+                # Nothing is stored that would have a version, so the one that was sent stays.
+                metadata.update({"resourceVersion": version_given} if version_given else {})
+                return Written(msgspec.json.encode(_finished(call, obj)), created=True)
+            shape, obj = await self._as_stored(resource, _finished(call, obj))
+            fields = selectable_fields(shape, obj)
+            record = world.store.create(
+                resource.storage, key, obj, encoding_version=shape.encoding_version, fields=fields
+            )
+            return Written(await self._shown(resource, shape, record), created=True)
 
     async def _as_stored(self, resource: Resource, obj: dict[str, Any]) -> tuple[Resource, dict[str, Any]]:
         """An object in the version in which it is stored, where that takes a webhook. Raises InternalError."""
@@ -192,24 +197,25 @@ class Writer:
         if not policy.managed:
             # Ownership is of what the client sent, before the strategy takes back what it may not change.
             await aside(lambda: self._own_fields(call, obj, live, options), size)
-        strategy.prepare_update(obj, live, part)
-        metadata = obj["metadata"]
-        metadata["resourceVersion"] = str(record.version)
-        await self._mutate(Admission(call, "UPDATE", obj, live, options.dry_run))
-        # As upstream: who may not make a change learns that before he learns that he comes too late.
-        self._check_version(call, given_version, record)
+        with self._world.unfinished.holding(resource.storage, obj):
+            strategy.prepare_update(obj, live, part)
+            metadata = obj["metadata"]
+            metadata["resourceVersion"] = str(record.version)
+            await self._mutate(Admission(call, "UPDATE", obj, live, options.dry_run))
+            # As upstream: who may not make a change learns that before he learns that he comes too late.
+            self._check_version(call, given_version, record)
 
-        def judge() -> list[str]:
-            if strategy.generation and part != "binding" and _changed(obj, live, strategy.has_status):
-                metadata["generation"] = old.get("generation", 0) + 1
-            plain = _plain_finalizers(resource)
-            errors = meta.update_errors(metadata, old, custom=resource.custom, plain_finalizers=plain)
-            _refuse(call, obj, errors + strategy.validate_update(obj, live, part))
-            return strategy.warnings(obj, live)
+            def judge() -> list[str]:
+                if strategy.generation and part != "binding" and _changed(obj, live, strategy.has_status):
+                    metadata["generation"] = old.get("generation", 0) + 1
+                plain = _plain_finalizers(resource)
+                errors = meta.update_errors(metadata, old, custom=resource.custom, plain_finalizers=plain)
+                _refuse(call, obj, errors + strategy.validate_update(obj, live, part))
+                return strategy.warnings(obj, live)
 
-        call.warnings.extend(await aside(judge, size))
-        await self._validate(Admission(call, "UPDATE", obj, live, options.dry_run))
-        return await self._store(call, record, _finished(call, obj), live, options)
+            call.warnings.extend(await aside(judge, size))
+            await self._validate(Admission(call, "UPDATE", obj, live, options.dry_run))
+            return await self._store(call, record, _finished(call, obj), live, options)
 
     async def _store(
         self, call: Call, record: StoredObject, obj: dict[str, Any], live: dict[str, Any], options: WriteQuery

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -277,3 +278,21 @@ async def test_a_configuration_that_goes_while_another_is_asked_is_no_fault(
                 await anyio.sleep(0.01)
         for name in [obj["metadata"]["name"] for obj in (await api.call("GET", path))[1]["items"]]:
             await api.call("DELETE", f"{path}/{name}")
+
+
+async def test_services_that_are_made_at_once_share_no_address(
+    api: Api, register: Registered, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kopylite.apiserver.builtin.services.CLUSTER_IPS", ipaddress.IPv4Network("10.0.0.0/23"))
+    await register("allow", rules=[{**RULE, "resources": ["services"]}])
+    made: list[Any] = []
+
+    async def create(number: int) -> None:
+        body = {"metadata": {"name": f"s{number}"}, "spec": {"type": "NodePort", "ports": [{"port": 80}]}}
+        made.append((await api.create("/api/v1/namespaces/default/services", body))["spec"])
+
+    async with anyio.create_task_group() as group:
+        for number in range(60):
+            group.start_soon(create, number)
+    assert len({spec["clusterIP"] for spec in made}) == 60
+    assert len({spec["ports"][0]["nodePort"] for spec in made}) == 60
