@@ -90,6 +90,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace, signals: StopSignals) -> int:
     """Sweep, tell, and return the exit code."""
     from kopylite.sweep.engine import Settings, sweep_source
+    from kopylite.sweep.patience import FIRST, import_patience
     from kopylite.sweep.plans import FAULTS, parse_faults
     from kopylite.sweep.scenario import read_scenario
     from kopylite.sweep.source import source_of
@@ -102,7 +103,9 @@ def run(args: argparse.Namespace, signals: StopSignals) -> int:
         faults = parse_faults(args.faults) if args.faults is not None else tuple(FAULTS)
         plans = plans_in(args.replay) if args.replay else ()
         scenario = read_scenario(args.scenario)
-        source = source_of(load_app(args.target), args.target)
+        with import_patience(FIRST, lambda text: print(f"kopylite sweep: {args.target} {text}", file=sys.stderr)):
+            app = load_app(args.target)
+        source = source_of(app, args.target)
         jobs = args.jobs or os.cpu_count() or 1
         settings = Settings(faults, args.budget, args.seed, jobs, plans, SweepBar().show)
         if args.real:

@@ -14,6 +14,7 @@ from types import ModuleType
 from kopylite.app import App
 from kopylite.boundary import is_library
 from kopylite.errors import UsageError
+from kopylite.sweep.patience import ANEW, ImportEndless, import_patience
 
 _OURS = f"{Path(__file__).parent.parent}{os.sep}"
 # How the command line names the module of a file.
@@ -41,7 +42,11 @@ class AppSource:
         """The App, with empty memory; only in a process of its own. Raises what its modules raise."""
         if self.folder is not None:
             forget(self.folder)
-        return self._load()
+        try:
+            with import_patience(ANEW):
+                return self._load()
+        except ImportEndless as error:
+            raise UsageError(f"{self.name}: {error}") from None
 
 
 def source_of(app: App | Callable[[], App], name: str = "") -> AppSource:

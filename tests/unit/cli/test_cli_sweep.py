@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -67,3 +68,40 @@ def test_what_holds_no_plans_is_told(tmp_path: Path, text: str, problem: str) ->
     path.write_text(text)
     with pytest.raises(UsageError, match=problem):
         plans_in(path)
+
+
+ENDLESS = """
+import time
+from pathlib import Path
+from kopylite import App
+app = App("endless")
+before = Path(__file__).with_name("imported")
+while {condition}:
+    try:
+        time.sleep(0.05)
+    except Exception:
+        pass
+before.touch()
+"""
+
+
+@pytest.mark.parametrize(
+    ("condition", "code"), [("True", 3), ("before.exists()", 1)], ids=["at first", "when it is made anew"]
+)
+def test_an_import_that_never_ends_is_told_with_its_line_and_ended(
+    scenario: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    condition: str,
+    code: int,
+) -> None:
+    monkeypatch.setattr("kopylite.sweep.patience.TELL_AFTER", 0.5)
+    monkeypatch.setattr("kopylite.sweep.patience.FIRST", 1.0)
+    monkeypatch.setattr("kopylite.sweep.source.ANEW", 1.0)
+    operator = scenario.with_name("endless.py")
+    operator.write_text(ENDLESS.format(condition=condition))
+    assert main(["sweep", str(operator), "--scenario", str(scenario), "--jobs", "1"]) == code
+    told = capsys.readouterr()
+    assert "its import has not ended within 1 s" in told.err + told.out
+    assert re.search(rf"it is at {re.escape(str(operator))}:[789];", told.err + told.out)  # within the loop
+    assert ("is still being imported" in told.err) == (code == 3)  # forks are silent
