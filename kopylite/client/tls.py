@@ -93,10 +93,12 @@ def build_context(settings: TlsSettings, key_pair: KeyPair | None = None) -> ssl
     """A client context of TLS 1.2 or newer.
 
     Not `ssl.create_default_context`: from Python 3.13 on it is strict about extensions that the CAs of many
-    clusters lack.
+    clusters lack. As in Go, whatever is in the bundle is trusted: an authority whose issuer is not there too, or the
+    server's own certificate.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     if settings.insecure:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE

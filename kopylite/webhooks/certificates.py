@@ -183,7 +183,8 @@ def _is_valid(pem: bytes, now: datetime) -> bool:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     try:
         context.load_verify_locations(cadata=pem.decode())
-        return any(ssl.cert_time_to_seconds(one["notAfter"]) > now.timestamp() for one in context.get_ca_certs())  # type: ignore[arg-type]
+        known = context.get_ca_certs()  # a certificate that is no authority's is not shown, and may be trusted, too
+        return all(ssl.cert_time_to_seconds(one["notAfter"]) > now.timestamp() for one in known)  # type: ignore[arg-type]
     except (ssl.SSLError, ValueError, KeyError):
         return False
 

@@ -16,13 +16,15 @@ import anyio
 import pytest
 from aiohttp import web
 from anyio.streams.tls import TLSAttribute
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from kopylite import App, Context, Denied, Kind, Request, Review, Unstructured
 from kopylite.client import Client, load_config
 from kopylite.clock import SYSTEM_CLOCK
 from kopylite.errors import ApiError, Forbidden, InternalError
 from kopylite.manager import Manager, Options
-from kopylite.serving.authority import CertificateAuthority
+from kopylite.serving.authority import CertificateAuthority, IssuedCertificate
+from kopylite.serving.authority import _subject as named
 from kopylite.testing import Cluster, VirtualClock
 from kopylite.webhooks import service as module
 from kopylite.webhooks.registration import CONFIGURATIONS, CRD
@@ -65,10 +67,9 @@ async def managed(cluster: Cluster, client: Client, app: App, **options: Any) ->
 
 
 @asynccontextmanager
-async def https(names: list[str], authority: CertificateAuthority) -> AsyncIterator[int]:
-    """A port that answers to TLS with a certificate of an authority."""
+async def https(issued: IssuedCertificate) -> AsyncIterator[int]:
+    """A port that answers to TLS with a certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    issued = authority.server(names)
     with tempfile.NamedTemporaryFile(suffix=".pem") as file:
         file.write(issued.certificate + issued.key)
         file.flush()
@@ -115,19 +116,31 @@ async def test_what_fails_is_an_error_or_is_ignored_by_its_policy(
 ) -> None:
     expired = CertificateAuthority("expired", days=5, clock=_TenDaysAgo())
     good, stranger = CertificateAuthority("good"), CertificateAuthority("stranger")
+    trusted_itself = stranger.server(["127.0.0.1"])
     async with (
         webhook_server() as hooks,
-        https(["127.0.0.1"], expired) as expired_port,
-        https(["elsewhere.example.com"], good) as misnamed_port,
-        https(["127.0.0.1"], stranger) as strange_port,
+        https(expired.server(["127.0.0.1"])) as expired_port,
+        https(good.server(["elsewhere.example.com"])) as misnamed_port,
+        https(good._leaf(named("localhost"), ExtendedKeyUsageOID.SERVER_AUTH, None)) as common_name_port,
+        https(trusted_itself) as strange_port,
     ):
         faults = [
             ({"url": "https://127.0.0.1:1/down"}, "connection refused", 10),
             (hooks.client_config("slow"), "context deadline exceeded", 1),
-            (trusted(good, strange_port), "x509: certificate signed by unknown authority", 10),
-            (trusted(expired, expired_port), "x509: certificate has expired or is not yet valid: current time 2", 10),
+            (trusted(good.certificate, strange_port), "x509: certificate signed by unknown authority", 10),
+            (trusted(trusted_itself.certificate, strange_port), "an error on the server", 10),
             (
-                trusted(good, misnamed_port),
+                trusted(good.certificate, common_name_port, "localhost"),
+                "x509: certificate relies on legacy Common Name field, use SANs instead",
+                10,
+            ),
+            (
+                trusted(expired.certificate, expired_port),
+                "x509: certificate has expired or is not yet valid: current time 2",
+                10,
+            ),
+            (
+                trusted(good.certificate, misnamed_port),
                 "x509: cannot validate certificate for 127.0.0.1 because it doesn't contain any IP SANs",
                 10,
             ),
@@ -144,8 +157,8 @@ async def test_what_fails_is_an_error_or_is_ignored_by_its_policy(
         await client.delete(made)
 
 
-def trusted(authority: CertificateAuthority, port: int) -> dict[str, Any]:
-    return {"url": f"https://127.0.0.1:{port}/x", "caBundle": base64.b64encode(authority.certificate).decode()}
+def trusted(bundle: bytes, port: int, host: str = "127.0.0.1") -> dict[str, Any]:
+    return {"url": f"https://{host}:{port}/x", "caBundle": base64.b64encode(bundle).decode()}
 
 
 def configuration(name: str, webhooks: list[Any]) -> Unstructured:

@@ -17,12 +17,21 @@ _LOOK_SECONDS = 5.0
 def trust(bundle: str) -> ssl.SSLContext:
     """Who a webhook's certificate must be from: the base64 PEM bundle, else whom this machine trusts.
 
+    As in Go, whatever is in the bundle is trusted: an authority whose issuer is not there too, or the certificate
+    itself. And a common name is no name.
+
     Raises:
         ValueError, ssl.SSLError: the bundle is none.
     """
-    if not bundle:
-        return ssl.create_default_context()
-    return ssl.create_default_context(cadata=base64.b64decode(bundle).decode())
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    context.hostname_checks_common_name = False
+    if bundle:
+        context.load_verify_locations(cadata=base64.b64decode(bundle).decode())
+    else:
+        context.load_default_certs()
+    return context
 
 
 async def certificate_problem(
@@ -69,6 +78,8 @@ def _time_problem(shown: dict[str, Any], now: datetime) -> str:
 
 def _name_problem(shown: dict[str, Any], expected: str) -> str:
     names: list[tuple[str, str]] = list(shown.get("subjectAltName") or ())
+    if not names and ("commonName", expected) in [part for parts in shown.get("subject") or () for part in parts]:
+        return "certificate relies on legacy Common Name field, use SANs instead"
     try:
         ipaddress.ip_address(expected)
         kind = "IP Address"

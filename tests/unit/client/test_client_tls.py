@@ -32,6 +32,33 @@ def test_a_context_verifies_the_server_with_tls_1_2_or_newer(ca: trustme.CA) -> 
     assert len(context.get_ca_certs()) == 1
 
 
+def test_what_is_in_the_bundle_is_trusted_be_it_a_root_or_not(ca: trustme.CA) -> None:
+    below = ca.create_child_ca()
+    issued = below.issue_cert("api.example.com")
+    own = issued.cert_chain_pems[0]
+    for trusted in (ca.cert_pem, below.cert_pem, own):
+        assert handshake(build_context(TlsSettings(trusted.bytes())), issued) == ""
+    for strange in (trustme.CA().cert_pem, below.issue_cert("api.example.com").cert_chain_pems[0]):
+        assert "certificate verify failed" in handshake(build_context(TlsSettings(strange.bytes())), issued)
+
+
+def handshake(context: ssl.SSLContext, issued: trustme.LeafCert) -> str:
+    """What a client has against a server's certificate; "": nothing."""
+    serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    issued.configure_cert(serving)
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = context.wrap_bio(to_client, to_server, server_hostname="api.example.com")
+    server = serving.wrap_bio(to_server, to_client, server_side=True)
+    for end in (client, server, client):
+        try:
+            end.do_handshake()
+        except ssl.SSLWantReadError:
+            continue
+        except ssl.SSLError as error:
+            return str(error)
+    return ""
+
+
 def test_verification_is_off_only_when_asked() -> None:
     context = build_context(TlsSettings(insecure=True))
     assert context.verify_mode is ssl.CERT_NONE

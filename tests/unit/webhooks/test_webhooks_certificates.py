@@ -175,6 +175,8 @@ def test_what_callers_trust_stays_in_the_bundle_until_it_is_over() -> None:
         new.certificate
     )
     assert joined(b"", both, BEGIN) == b""
+    own = CertificateAuthority().server(HOSTS).certificate
+    assert joined(new.certificate, own, BEGIN) == new.certificate + own, "callers may trust a certificate itself"
 
 
 def test_replicas_of_two_authorities_write_a_bundle_once_and_do_not_fight_for_its_order() -> None:
