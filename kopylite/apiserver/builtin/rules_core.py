@@ -53,6 +53,7 @@ CORE_RULES: Mapping[tuple[str, str], KindRules] = {
         update={"": services.update_service},
         validate_status=(validation_services.service_status,),
         validate=(validation_services.service,),
+        validate_there=(validation_services.allocated,),
         validate_update=(validation_services.update_service,),
     ),
     ("", "Secret"): KindRules(

@@ -91,13 +91,11 @@ def _allocate(service: Object, context: StrategyContext) -> None:
     ports = [p for p in spec.get("ports") or () if "nodePort" not in p] if _gets_node_ports(spec) else []
     wants_check = _needs_health_check(spec) and "healthCheckNodePort" not in spec
     if wants_ip or ports or wants_check:
-        services = [*context.objects("services"), *context.unfinished("services")]
-        others = [s["spec"] for s in services if s["metadata"].get("uid") != metadata.get("uid")]
+        others = other_specs(service, context)
         seed = int.from_bytes(hashlib.sha256(str(metadata.get("uid", "")).encode()).digest()[:8], "big")
         if wants_ip:
             spec["clusterIP"] = _free_ip({o.get("clusterIP") for o in others}, seed)
-        taken = {p.get("nodePort") for o in [*others, spec] for p in o.get("ports") or ()}
-        taken |= {o.get("healthCheckNodePort") for o in others}
+        taken = taken_ports(others) | {p.get("nodePort") for p in spec.get("ports") or ()}
         shared: dict[int, int] = {}
         for port in ports:
             # One number may serve TCP and UDP of the same port.
@@ -107,6 +105,18 @@ def _allocate(service: Object, context: StrategyContext) -> None:
         if wants_check:
             spec["healthCheckNodePort"] = _free_port(taken, seed)
     spec.setdefault("clusterIPs", [spec["clusterIP"]])
+
+
+def other_specs(service: Object, context: StrategyContext) -> list[Object]:
+    """Of all other Services, those that are not stored yet included."""
+    services = [*context.objects("services"), *context.unfinished("services")]
+    return [s["spec"] for s in services if s["metadata"].get("uid") != service["metadata"].get("uid")]
+
+
+def taken_ports(specs: list[Object]) -> set[Any]:
+    """Their node ports."""
+    ports = {port["nodePort"] for spec in specs for port in spec.get("ports") or () if port.get("nodePort")}
+    return ports | {spec["healthCheckNodePort"] for spec in specs if spec.get("healthCheckNodePort")}
 
 
 def _set_families(spec: Object) -> None:

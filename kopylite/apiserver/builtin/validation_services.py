@@ -8,8 +8,9 @@ from typing import Any
 
 from kopylite.apiserver.builtin import checks
 from kopylite.apiserver.builtin.checks import Errors, Object
-from kopylite.apiserver.builtin.services import CLUSTER_IPS, NODE_PORTS, is_external
+from kopylite.apiserver.builtin.services import CLUSTER_IPS, NODE_PORTS, is_external, other_specs, taken_ports
 from kopylite.apiserver.builtin.validation_containers import PROTOCOLS
+from kopylite.apiserver.resources.strategy import StrategyContext
 from kopylite.apiserver.schema.field_errors import duplicate, forbidden, invalid, required, unsupported
 from kopylite.apiserver.schema.names import label_errors
 
@@ -180,6 +181,24 @@ def _allocations(spec: Object) -> Errors:
             text = f"provided port is not in the valid range. The range of valid ports is {low}-{high}"
             found.append(invalid(f"spec.ports[{index}].nodePort", number, text))
     return found
+
+
+def allocated(obj: Object, context: StrategyContext) -> Errors:
+    """The first thing that another Service has already; upstream's allocators are asked before all else, and alone."""
+    if service(obj):
+        return []
+    found: Errors = []
+    spec, others = obj["spec"], other_specs(obj, context)
+    address = spec.get("clusterIP")
+    if address and address != "None" and any(other.get("clusterIP") == address for other in others):
+        text = f"failed to allocate IP {address}: provided IP is already allocated"
+        found.append(invalid("spec.clusterIPs", spec.get("clusterIPs"), text))
+    taken = taken_ports(others)
+    for index, port in enumerate(spec.get("ports") or ()):
+        if port.get("nodePort") in taken:
+            text = "provided port is already allocated"
+            found.append(invalid(f"spec.ports[{index}].nodePort", port["nodePort"], text))
+    return found[:1]
 
 
 def _families(spec: Object) -> Errors:
