@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import bisect
 
 from kopylite.apiserver.admission.quota_usage import quantities
@@ -39,7 +38,7 @@ class QuotaController:
     def observe(self, storage: str, change: StoredChange) -> None:
         namespace = change.record.namespace
         if storage == STORAGE and change.type == MODIFIED and _same_spec(change):
-            asyncio.get_running_loop().call_later(RESYNC_SECONDS, self._work.add, namespace)
+            self._work.add_later(namespace, RESYNC_SECONDS)
         elif namespace and self._limited(namespace):
             self._work.add(namespace)
 

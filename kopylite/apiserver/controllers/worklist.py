@@ -38,10 +38,16 @@ class WorkList(Generic[K]):
         self._failures: dict[K, int] = {}
         self._pauses: dict[K, asyncio.TimerHandle] = {}
         self._arrived = asyncio.Event()
+        self._ended = False
 
     def add(self, key: K) -> None:
         self._waiting[key] = None
         self._arrived.set()
+
+    def add_later(self, key: K, seconds: float) -> None:
+        """Add a key after some seconds, or when it comes back anyway. Nothing once the work has ended."""
+        if key not in self._pauses and not self._ended:
+            self._pauses[key] = asyncio.get_running_loop().call_later(seconds, self._after_pause, key)
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -55,6 +61,7 @@ class WorkList(Generic[K]):
                 self._arrived.clear()
                 await self._arrived.wait()
         finally:
+            self._ended = True
             while self._pauses:
                 self._pauses.popitem()[1].cancel()
 
@@ -73,10 +80,9 @@ class WorkList(Generic[K]):
 
     def _again(self, key: K) -> None:
         failures = self._failures[key] = self._failures.get(key, 0) + 1
-        pause = min(FIRST_PAUSE * 2.0 ** min(failures - 1, 20), LONGEST_PAUSE)
         if earlier := self._pauses.pop(key, None):
             earlier.cancel()
-        self._pauses[key] = asyncio.get_running_loop().call_later(pause, self._after_pause, key)
+        self.add_later(key, min(FIRST_PAUSE * 2.0 ** min(failures - 1, 20), LONGEST_PAUSE))
 
     def _after_pause(self, key: K) -> None:
         del self._pauses[key]

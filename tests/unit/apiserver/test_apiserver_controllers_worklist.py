@@ -56,6 +56,25 @@ def test_the_pause_has_a_limit() -> None:
     assert times[-1] - times[-2] == LONGEST_PAUSE
 
 
+def test_a_key_that_is_to_come_later_comes_once_and_not_after_the_end() -> None:
+    """The leftovers fixture notices a timer that is left."""
+    clock = VirtualClock()
+    worker = Worker(clock, {})
+
+    async def main() -> None:
+        work: WorkList[str] = WorkList("test", worker.work)
+        work.add_later("a", 3)
+        work.add_later("a", 5)
+        work.add("a")
+        with anyio.move_on_after(4):
+            await work.run()
+        work.add_later("a", 1)
+        await anyio.sleep(2)
+
+    clock.run(main)
+    assert worker.calls == [("a", 0), ("a", 3)]
+
+
 def test_a_fault_is_told_with_its_traceback_and_tried_again(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.ERROR):
         calls = run(1, "bad", failures={"bad": [KeyError("oops")]})
