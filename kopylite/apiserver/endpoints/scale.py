@@ -126,9 +126,7 @@ class ScaleEndpoint:
         if media.view == "Table":
             now = self._world.clock.now()
             table = TableView(_SCALE, media.view_version, media.include_object, now, column_texts("scale"))
-            scale = table.single(scale)
-        elif not scale["spec"].get("replicas"):
-            scale = {**scale, "spec": {}}  # the Go field is omitempty
+            scale = table.single({**scale, "spec": {"replicas": 0, **scale["spec"]}})
         return Response(body=media.encode(scale), content_type=media.type)
 
 
