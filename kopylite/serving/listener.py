@@ -153,7 +153,9 @@ class Listener:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.listening = False
-        if self._door is not None:
-            await self._door.__aexit__(None, None, None)
-        with anyio.CancelScope(shield=True):
-            await self._runner.cleanup()
+        try:
+            if self._door is not None:
+                await self._door.__aexit__(None, None, None)  # the error stays itself, and no member of a group
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._runner.cleanup()
